@@ -1,0 +1,25 @@
+"""The package's own exceptions: one line each, naming the thing, what was expected, what came and what to do."""
+
+
+class HushsplatError(Exception):
+    """Anything a user can cause; the command line prints it as one line and exits with 2."""
+
+
+class SceneError(HushsplatError):
+    """A splat file or a set of Gaussians is not usable."""
+
+
+class CaptureError(HushsplatError):
+    """A capture (photographs with poses) is not usable."""
+
+
+class TrackError(HushsplatError):
+    """A camera track is not usable."""
+
+
+class CameraError(HushsplatError):
+    """A camera is not usable."""
+
+
+class RenderError(HushsplatError):
+    """A renderer was asked for something it cannot do."""

@@ -1,0 +1,1 @@
+"""All that is read or written: scenes, captures, tracks, pictures, video."""

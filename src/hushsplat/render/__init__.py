@@ -1,0 +1,1 @@
+"""Gaussians and a camera in, pictures out."""

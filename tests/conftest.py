@@ -1,0 +1,18 @@
+"""What all tests share: array shapes are checked while they run, and where the real scenes are."""
+
+import os
+from pathlib import Path
+
+import pytest
+from jaxtyping import install_import_hook
+
+install_import_hook("hushsplat", "beartype.beartype")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real scenes; tests that need it say so when it is not there."""
+    folder = os.environ.get("HUSHSPLAT_DATA")
+    if not folder:
+        pytest.skip("real scenes: set HUSHSPLAT_DATA to their folder (see tests/README.md)")
+    return Path(folder)
