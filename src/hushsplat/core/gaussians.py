@@ -14,7 +14,7 @@ PAYLOAD_FLOATS = 10  # three view vectors (9) and one blur strength (1) per Gaus
 MAX_SH_DEGREE = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Gaussians:
     """Gaussians with activated parameters: linear scales and opacities, unit quaternions.
 

@@ -1,0 +1,142 @@
+// What the passes of the CPU engine share: the prepared scene, the frame, and the table of kernels per instruction set.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <vector>
+
+namespace hush {
+
+constexpr int kChunk = 128;       // Gaussians per chunk: neighbours in space, projected together
+constexpr int kTile = 64;         // px: side of the square that one job draws; its buffers stay in cache
+constexpr int kCell = 8;          // px: side of the squares whose farthest depth is tracked inside a tile
+constexpr int kCells = kTile / kCell;
+constexpr int kStride = kTile + 8;  // a row of a tile's buffers: vector stores may run over the right edge
+constexpr int kTable = 4096;      // entries of the table of random levels, see render/sampling.py
+constexpr int kRowStep = 1087;    // table entries between a pixel and the one below it
+constexpr float kMaxLevel = 11.082527082f;  // 2 ln 255: a fragment's alpha counts from 1/255 on
+constexpr float kDilation = 0.3f;           // px²: what 3DGS adds to a projected covariance
+constexpr float kOpaque = 1e-4f;            // transmittance below which sorted blending stops
+
+// Memory on a cache line's boundary, left uninitialised.
+template <class T>
+class Buffer {
+public:
+    Buffer() = default;
+    explicit Buffer(size_t n) { resize(n); }
+    void resize(size_t n) {
+        if (n <= size_) return;
+        data_.reset(static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(64))));
+        size_ = n;
+    }
+    __attribute__((always_inline)) T* get() const { return data_.get(); }
+    __attribute__((always_inline)) T& operator[](size_t k) const { return data_.get()[k]; }
+    size_t bytes() const { return size_ * sizeof(T); }
+
+private:
+    struct Free {
+        void operator()(T* p) const { ::operator delete(p, std::align_val_t(64)); }
+    };
+    std::unique_ptr<T, Free> data_;
+    size_t size_ = 0;
+};
+
+struct Camera {
+    float rotation[9];  // camera from world, row-major
+    float eye[3];       // world
+    float fx, fy, cx, cy;
+    int width, height;
+    float near;
+};
+
+// What never changes with the camera, per Gaussian in chunks of kChunk: kFixed rows of kChunk floats.
+enum FixedRow {
+    kMeanX, kMeanY, kMeanZ,
+    kShape,                     // six rows: surfels: scaled axes a, b; ellipsoids: covariance xx xy xz yy yz zz
+    kLogOpacity = kShape + 6,   // 2 ln(opacity); -inf marks an empty slot
+    kFixed
+};
+
+// What a frame's camera makes of each Gaussian. With d the pixel's offset from the projected centre, t = 1 + g·d:
+//   S = t² + h(d, d) (h = 0 for surfels), Q = (ux dx + uy dy)² + (vy dy)², squared distance D² = Q / S,
+//   1 / depth = inverse_depth · S / t.
+enum ProjectedRow { kCenterX, kCenterY, kUx, kUy, kVy, kGx, kGy, kInverseDepth, kSurfelRows, kHxx = kSurfelRows, kHxy, kHyy, kEllipsoidRows };
+
+enum Flag : uint8_t {
+    kLowPass = 1,  // the screen-space low-pass may decide somewhere in the footprint (surfels)
+    kClipped = 2,  // part of the footprint may lie before the near plane
+};
+
+struct Bounds {
+    float low[3], high[3];
+};
+
+struct Scene {
+    Scene(const float* means, const float* scales, const float* rotations, const float* opacities, int count, bool surfels,
+          int threads);
+
+    int count;      // Gaussians in the file
+    int chunks;     // chunks of those that can be seen at all
+    bool surfels;
+    Buffer<float> fixed;        // [chunk][kFixed][kChunk]
+    Buffer<int32_t> id;         // [chunk][kChunk], index in the file, -1 for an empty slot
+    std::vector<Bounds> bounds; // of each chunk's footprints at level 1/255, world
+
+    // One frame's projection, filled chunk by chunk when a tile first needs it.
+    Buffer<float> projected;    // [chunk][rows][kChunk]
+    Buffer<int16_t> box;        // [chunk][x0 x1 y0 y1][kChunk], px, exclusive ends
+    Buffer<float> nearest;      // [chunk][kChunk], largest 1 / depth in the footprint
+    Buffer<uint8_t> flags;      // [chunk][kChunk]
+    std::unique_ptr<std::atomic<uint8_t>[]> state;  // 0 not projected, 1 in work, 2 done
+    std::mutex frame_mutex;     // one frame at a time
+
+    int rows() const { return surfels ? kSurfelRows : kEllipsoidRows; }
+    size_t bytes() const;
+};
+
+// Which chunks each tile has to look at, front to back.
+struct TileLists {
+    int columns, rows;
+    std::vector<int> begin;        // [tiles + 1] into `chunk`
+    std::vector<int> chunk;        // chunk indices
+    std::vector<float> inverse_near;  // [chunk]: 1 / (least depth at which the chunk can be hit)
+};
+
+void begin_frame(Scene& scene, const Camera& camera, TileLists& lists);
+
+struct Colors {
+    const float* sh;  // [n][k][3]
+    int coefficients; // k
+    const float* means;  // [n][3]
+};
+
+struct SortedOutput {
+    float* color;  // [h][w][3]
+    float* alpha;  // [h][w]
+    float* depth;  // [h][w] or null
+    float* variance;  // [h][w][3] or null (per-pixel order only)
+    float background[3];
+};
+
+// The passes, compiled once per instruction set.
+struct Kernels {
+    const char* name;
+    void (*project)(Scene&, const Camera&, int chunk);
+    // `levels` is [kTable] and `sequence` the hashed seed of the primitive keys, one of each per sample.
+    void (*stochastic)(Scene&, const Camera&, const TileLists&, const float* levels, const uint32_t* sequence, int samples,
+                       int threads, int32_t* id, float* depth);
+    void (*sorted)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
+    void (*ordered)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
+    void (*decode)(const int32_t* id, int samples, int width, int height, const Camera&, const Colors&, int threads,
+                   const float* background, float* color);
+};
+
+const Kernels& kernels();                  // the best this machine can run, unless chosen otherwise
+bool choose_kernels(const char* name);     // "avx512", "avx2", "portable"; false if this machine or build has it not
+std::vector<const char*> available_kernels();
+
+}  // namespace hush

@@ -1,0 +1,52 @@
+// Colour of a Gaussian seen from the eye: 0.5 + basis · sh, clamped at 0 from below; as core/harmonics.py.
+#pragma once
+
+#include "kernels.h"
+
+namespace hush::HUSH_ISA {
+
+HUSH_INLINE int basis_at(const float* mean, const float* eye, int coefficients, float* b) {
+    b[0] = 0.28209479177387814f;
+    if (coefficients == 1) return 1;
+    float x = mean[0] - eye[0], y = mean[1] - eye[1], z = mean[2] - eye[2];
+    float scale = 1 / __builtin_sqrtf(x * x + y * y + z * z + 1e-24f);
+    x *= scale, y *= scale, z *= scale;
+    b[1] = -0.4886025119029199f * y;
+    b[2] = 0.4886025119029199f * z;
+    b[3] = -0.4886025119029199f * x;
+    if (coefficients == 4) return 4;
+    float xx = x * x, yy = y * y, zz = z * z;
+    b[4] = 1.0925484305920792f * x * y;
+    b[5] = -1.0925484305920792f * y * z;
+    b[6] = 0.31539156525252005f * (2 * zz - xx - yy);
+    b[7] = -1.0925484305920792f * x * z;
+    b[8] = 0.5462742152960396f * (xx - yy);
+    if (coefficients == 9) return 9;
+    b[9] = -0.5900435899266435f * y * (3 * xx - yy);
+    b[10] = 2.890611442640554f * x * y * z;
+    b[11] = -0.4570457994644658f * y * (4 * zz - xx - yy);
+    b[12] = 0.3731763325901154f * z * (2 * zz - 3 * xx - 3 * yy);
+    b[13] = -0.4570457994644658f * x * (4 * zz - xx - yy);
+    b[14] = 1.445305721320277f * z * (xx - yy);
+    b[15] = -0.5900435899266435f * x * (xx - 3 * yy);
+    return 16;
+}
+
+// RGB in the first three lanes.
+HUSH_INLINE f4 color_of(const Colors& colors, const float* eye, int32_t id) {
+    float b[16];
+    const int n = basis_at(colors.means + 3 * (size_t)id, eye, colors.coefficients, b);
+    const float* sh = colors.sh + 3 * (size_t)id * n;
+    f4 sum = {0.5f, 0.5f, 0.5f, 0};
+    for (int k = 0; k + 1 < n; ++k) {  // a load of four runs one float into the next coefficient
+        f4 c;
+        std::memcpy(&c, sh + 3 * k, 16);
+        sum += c * b[k];
+    }
+    f4 last = {sh[3 * n - 3], sh[3 * n - 2], sh[3 * n - 1], 0};
+    sum += last * b[n - 1];
+    f4 zero = {0, 0, 0, 0};
+    return sum > zero ? sum : zero;
+}
+
+}  // namespace hush::HUSH_ISA

@@ -1,0 +1,17 @@
+// The table of this instruction set's passes.
+#include "kernels.h"
+
+namespace hush {
+
+#define HUSH_TEXT2(x) #x
+#define HUSH_TEXT(x) HUSH_TEXT2(x)
+#define HUSH_JOIN2(a, b) a##b
+#define HUSH_JOIN(a, b) HUSH_JOIN2(a, b)
+
+extern const Kernels HUSH_JOIN(kernels_, HUSH_ISA);
+const Kernels HUSH_JOIN(kernels_, HUSH_ISA) = {
+    HUSH_TEXT(HUSH_ISA),  HUSH_ISA::project, HUSH_ISA::stochastic,
+    HUSH_ISA::sorted, HUSH_ISA::ordered, HUSH_ISA::decode,
+};
+
+}  // namespace hush

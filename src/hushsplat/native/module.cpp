@@ -1,0 +1,146 @@
+// The Python side of the engine: arrays in, arrays out, the interpreter's lock released while it works.
+#include <optional>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "engine.h"
+#include "threads.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+template <class T, class... Shape>
+using Array = nb::ndarray<T, Shape..., nb::c_contig, nb::device::cpu>;
+using Means = Array<const float, nb::shape<-1, 3>>;
+using Vector3 = Array<const float, nb::shape<3>>;
+
+hush::Camera camera_of(const Array<const float, nb::shape<3, 3>>& rotation, const Vector3& eye,
+                       const Array<const float, nb::shape<4>>& intrinsics, int width, int height, float near) {
+    hush::Camera camera;
+    for (int k = 0; k < 9; ++k) camera.rotation[k] = rotation.data()[k];
+    for (int k = 0; k < 3; ++k) camera.eye[k] = eye.data()[k];
+    camera.fx = intrinsics(0), camera.fy = intrinsics(1), camera.cx = intrinsics(2), camera.cy = intrinsics(3);
+    camera.width = width, camera.height = height, camera.near = near;
+    return camera;
+}
+
+void require(bool condition, const char* message) {
+    if (!condition) throw nb::value_error(message);
+}
+
+hush::Colors colors_of(const Array<const float, nb::shape<-1, -1, 3>>& sh, const Means& means, int count) {
+    size_t k = sh.shape(1);
+    require((int)sh.shape(0) == count && (int)means.shape(0) == count, "sh and means must be the scene's");
+    require(k == 1 || k == 4 || k == 9 || k == 16, "sh must have 1, 4, 9 or 16 coefficients");
+    return {sh.data(), (int)k, means.data()};
+}
+
+using Pixels = Array<float, nb::shape<-1, -1>>;
+using Pixels3 = Array<float, nb::shape<-1, -1, 3>>;
+
+void require_picture(const hush::Camera& camera, size_t height, size_t width) {
+    require((int)height == camera.height && (int)width == camera.width, "an output has not the camera's size");
+}
+
+hush::SortedOutput output_of(const hush::Camera& camera, Pixels3& color, Pixels& alpha, std::optional<Pixels>& depth,
+                             std::optional<Pixels3>* variance, const Vector3& background) {
+    require_picture(camera, color.shape(0), color.shape(1));
+    require_picture(camera, alpha.shape(0), alpha.shape(1));
+    if (depth) require_picture(camera, depth->shape(0), depth->shape(1));
+    hush::SortedOutput out{color.data(), alpha.data(), depth ? depth->data() : nullptr, nullptr, {}};
+    if (variance && *variance) {
+        require_picture(camera, (*variance)->shape(0), (*variance)->shape(1));
+        out.variance = (*variance)->data();
+    }
+    for (int c = 0; c < 3; ++c) out.background[c] = background(c);
+    return out;
+}
+
+}  // namespace
+
+NB_MODULE(_engine, m) {
+    m.doc() = "The CPU engine of hushsplat: see the Python modules of the same names for what each pass means.";
+    nb::class_<hush::Camera>(m, "Camera")
+        .def("__init__", [](hush::Camera* self, Array<const float, nb::shape<3, 3>> rotation, Vector3 eye,
+                            Array<const float, nb::shape<4>> intrinsics, int width, int height, float near) {
+            require(width >= 1 && width <= 16384 && height >= 1 && height <= 16384, "a picture has 1 to 16384 px a side");
+            new (self) hush::Camera(camera_of(rotation, eye, intrinsics, width, height, near));
+        }, "rotation"_a, "eye"_a, "intrinsics"_a, "width"_a, "height"_a, "near"_a);
+
+    nb::class_<hush::Scene>(m, "Scene")
+        .def("__init__", [](hush::Scene* self, Means means, Array<const float, nb::shape<-1, -1>> scales,
+                            Array<const float, nb::shape<-1, 4>> rotations, Array<const float, nb::shape<-1>> opacities,
+                            int threads) {
+            size_t n = means.shape(0);
+            require(n <= 0x7fffff00u / hush::kChunk * hush::kChunk, "too many Gaussians");
+            require(scales.shape(0) == n && rotations.shape(0) == n && opacities.shape(0) == n, "arrays differ in length");
+            require(scales.shape(1) == 2 || scales.shape(1) == 3, "scales must have 2 or 3 columns");
+            bool surfels = scales.shape(1) == 2;
+            nb::gil_scoped_release release;
+            new (self) hush::Scene(means.data(), scales.data(), rotations.data(), opacities.data(), (int)n, surfels, threads);
+        }, "means"_a, "scales"_a, "rotations"_a, "opacities"_a, "threads"_a)
+        .def_ro("count", &hush::Scene::count)
+        .def_prop_ro("bytes", &hush::Scene::bytes)
+        .def("stochastic", [](hush::Scene& scene, const hush::Camera& camera, Array<const float, nb::shape<-1, hush::kTable>> levels,
+                              Array<const uint32_t, nb::shape<-1>> sequence, int threads,
+                              Array<int32_t, nb::shape<-1, -1, -1>> id, Array<float, nb::shape<-1, -1, -1>> depth) {
+            size_t samples = sequence.shape(0);
+            require(levels.shape(0) == samples && id.shape(0) == samples && depth.shape(0) == samples, "one table per sample");
+            require_picture(camera, id.shape(1), id.shape(2));
+            require_picture(camera, depth.shape(1), depth.shape(2));
+            nb::gil_scoped_release release;
+            std::lock_guard<std::mutex> lock(scene.frame_mutex);
+            hush::TileLists lists;
+            hush::begin_frame(scene, camera, lists);
+            hush::kernels().stochastic(scene, camera, lists, levels.data(), sequence.data(), (int)samples, threads, id.data(),
+                                       depth.data());
+        }, "camera"_a, "levels"_a, "sequence"_a, "threads"_a, "id"_a, "depth"_a)
+        .def("sorted", [](hush::Scene& scene, const hush::Camera& camera, Array<const float, nb::shape<-1, -1, 3>> sh, Means means,
+                          Vector3 background, int threads, Pixels3 color, Pixels alpha, std::optional<Pixels> depth) {
+            hush::Colors colors = colors_of(sh, means, scene.count);
+            hush::SortedOutput out = output_of(camera, color, alpha, depth, nullptr, background);
+            nb::gil_scoped_release release;
+            std::lock_guard<std::mutex> lock(scene.frame_mutex);
+            hush::TileLists lists;
+            hush::begin_frame(scene, camera, lists);
+            hush::kernels().sorted(scene, camera, lists, colors, threads, out);
+        }, "camera"_a, "sh"_a, "means"_a, "background"_a, "threads"_a, "color"_a, "alpha"_a, "depth"_a.none())
+        .def("ordered", [](hush::Scene& scene, const hush::Camera& camera, Array<const float, nb::shape<-1, -1, 3>> sh, Means means,
+                           Vector3 background, int threads, Pixels3 color, Pixels alpha, std::optional<Pixels> depth,
+                           std::optional<Pixels3> variance) {
+            hush::Colors colors = colors_of(sh, means, scene.count);
+            hush::SortedOutput out = output_of(camera, color, alpha, depth, &variance, background);
+            nb::gil_scoped_release release;
+            std::lock_guard<std::mutex> lock(scene.frame_mutex);
+            hush::TileLists lists;
+            hush::begin_frame(scene, camera, lists);
+            hush::kernels().ordered(scene, camera, lists, colors, threads, out);
+        }, "camera"_a, "sh"_a, "means"_a, "background"_a, "threads"_a, "color"_a, "alpha"_a, "depth"_a.none(), "variance"_a.none());
+
+    m.def("decode", [](Array<const int32_t, nb::shape<-1, -1, -1>> id, const hush::Camera& camera,
+                       Array<const float, nb::shape<-1, -1, 3>> sh, Means means, Vector3 background, int threads, Pixels3 color) {
+        hush::Colors colors = colors_of(sh, means, (int)sh.shape(0));
+        require_picture(camera, id.shape(1), id.shape(2));
+        require_picture(camera, color.shape(0), color.shape(1));
+        nb::gil_scoped_release release;
+        hush::kernels().decode(id.data(), (int)id.shape(0), camera.width, camera.height, camera, colors, threads,
+                               background.data(), color.data());
+    }, "id"_a, "camera"_a, "sh"_a, "means"_a, "background"_a, "threads"_a, "color"_a);
+
+    m.def("default_threads", &hush::default_threads);
+    m.def("instruction_sets", [] {
+        std::vector<std::string> names;
+        for (const char* name : hush::available_kernels()) names.push_back(name);
+        return names;
+    }, "What this machine can run, best first.");
+    m.def("instruction_set", [] { return std::string(hush::kernels().name); }, "What is in use.");
+    m.def("choose_instruction_set", [](const std::string& name) {
+        if (!hush::choose_kernels(name.c_str())) throw nb::value_error(("this machine cannot run '" + name + "'").c_str());
+    });
+}

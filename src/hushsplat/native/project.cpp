@@ -1,0 +1,216 @@
+// Projects one chunk of Gaussians: what a fragment of each will need, its box in the picture, its nearest depth.
+#include "kernels.h"
+
+namespace hush::HUSH_ISA {
+namespace {
+
+struct V3 {
+    f8 x, y, z;
+};
+
+HUSH_INLINE V3 rotate(const float* r, V3 v) {
+    return {splat(r[0]) * v.x + splat(r[1]) * v.y + splat(r[2]) * v.z,
+            splat(r[3]) * v.x + splat(r[4]) * v.y + splat(r[5]) * v.z,
+            splat(r[6]) * v.x + splat(r[7]) * v.y + splat(r[8]) * v.z};
+}
+
+HUSH_INLINE V3 cross(V3 a, V3 b) { return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x}; }
+HUSH_INLINE f8 dot(V3 a, V3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+
+struct Form {
+    f8 ux, uy, vy, gx, gy, hxx, hxy, hyy;  // as in ProjectedRow, offsets in px
+    f8 x_low, x_high, y_low, y_high;       // px, of the footprint
+    f8 zz;                                 // variance along the depth axis
+    i8 unbounded;                          // the footprint reaches the plane of the eye
+};
+
+// Ends of the footprint along one axis of the picture: middle ± sqrt(disc) / |m|, with m < 0.
+HUSH_INLINE void extent(f8 middle, f8 disc, f8 m, float focal, float principal, f8* low, f8* high) {
+    f8 scale = splat(focal) / m;
+    f8 half = sqrt(max(disc, splat(0))) * -scale;
+    f8 at = middle * scale + splat(principal);
+    *low = at - half;
+    *high = at + half;
+}
+
+HUSH_INLINE Form surfel_form(const Camera& camera, V3 c, V3 a, V3 b, f8 level) {
+    Form form;
+    V3 n = cross(a, b), bc = cross(b, c), ca = cross(c, a);
+    f8 nc = dot(n, c);
+    // Seen edge-on the plane is no help: let the low-pass decide everywhere (it does in that limit).
+    i8 edge_on = nc * nc <= splat(1e-10f) * dot(n, n) * dot(c, c);
+    f8 scale = c.z / nc;  // u, v and 1 / z relative to the centre's 1 / z
+    f8 ifx = splat(1 / camera.fx), ify = splat(1 / camera.fy);
+    f8 ux = bc.x * scale * ifx, uy = bc.y * scale * ify;
+    f8 vx = ca.x * scale * ifx, vy = ca.y * scale * ify;
+    // Turn (u, v) so that v does not change along a row.
+    f8 along = sqrt(ux * ux + vx * vx);
+    f8 turn = splat(1) / max(along, splat(1e-30f));
+    form.ux = edge_on ? splat(1e12f) : along;
+    form.uy = edge_on ? splat(0) : (ux * uy + vx * vy) * turn;
+    form.vy = edge_on ? splat(1e12f) : (ux * vy - uy * vx) * turn;
+    form.gx = edge_on ? splat(0) : n.x * scale * ifx;
+    form.gy = edge_on ? splat(0) : n.y * scale * ify;
+    form.hxx = form.hxy = form.hyy = splat(0);
+
+    form.zz = a.z * a.z + b.z * b.z;
+    f8 m = level * form.zz - c.z * c.z;
+    form.unbounded = m > splat(-1e-6f) * c.z * c.z;
+    m = form.unbounded ? splat(-1) : m;
+    f8 xz = a.x * a.z + b.x * b.z, yz = a.y * a.z + b.y * b.z;
+    extent(level * xz - c.x * c.z, level * (ca.y * ca.y + bc.y * bc.y - level * n.y * n.y), m, camera.fx, camera.cx,
+           &form.x_low, &form.x_high);
+    extent(level * yz - c.y * c.z, level * (ca.x * ca.x + bc.x * bc.x - level * n.x * n.x), m, camera.fy, camera.cy,
+           &form.y_low, &form.y_high);
+    return form;
+}
+
+HUSH_INLINE Form ellipsoid_form(const Camera& camera, V3 c, const f8* world, f8 level) {
+    Form form;
+    const float* r = camera.rotation;
+    V3 column[3];  // camera from world times the covariance
+    column[0] = rotate(r, {world[0], world[1], world[2]});
+    column[1] = rotate(r, {world[1], world[3], world[4]});
+    column[2] = rotate(r, {world[2], world[4], world[5]});
+    auto entry = [&](f8 V3::*row, int other) {
+        return column[0].*row * splat(r[3 * other]) + column[1].*row * splat(r[3 * other + 1]) +
+               column[2].*row * splat(r[3 * other + 2]);
+    };
+    f8 dilate = splat(kDilation) * c.z * c.z;
+    f8 xx = entry(&V3::x, 0) + dilate * splat(1 / (camera.fx * camera.fx));
+    f8 yy = entry(&V3::y, 1) + dilate * splat(1 / (camera.fy * camera.fy));
+    f8 xy = entry(&V3::x, 1), xz = entry(&V3::x, 2), yz = entry(&V3::y, 2), zz = max(entry(&V3::z, 2), splat(0));
+    // Adjugate: the denominator's quadratic form.
+    f8 jxx = max(yy * zz - yz * yz, splat(0)), jyy = max(xx * zz - xz * xz, splat(0)), jzz = xx * yy - xy * xy;
+    f8 jxy = xz * yz - xy * zz, jxz = xy * yz - xz * yy, jyz = xy * xz - yz * xx;
+    f8 iz = splat(1) / c.z;
+    V3 p = {c.x * iz, c.y * iz, splat(1)};
+    V3 jp = {jxx * p.x + jxy * p.y + jxz, jxy * p.x + jyy * p.y + jyz, jxz * p.x + jyz * p.y + jzz};
+    f8 s0 = max(dot(p, jp), splat(1e-30f));
+    f8 is0 = splat(1) / s0;
+    f8 ifx = splat(1 / camera.fx), ify = splat(1 / camera.fy);
+    f8 gx = jp.x * is0, gy = jp.y * is0;
+    form.gx = gx * ifx;
+    form.gy = gy * ify;
+    form.hxx = max(jxx * is0 - gx * gx, splat(0)) * ifx * ifx;
+    form.hxy = splat(2) * (jxy * is0 - gx * gy) * ifx * ify;
+    form.hyy = max(jyy * is0 - gy * gy, splat(0)) * ify * ify;
+    // Numerator nxx ex² + nxy ex ey + nyy ey², of determinant c.z⁴ s0, as a sum of two squares.
+    f8 nxx = c.z * (yy * c.z - yz * c.y) + c.y * (zz * c.y - yz * c.z);
+    f8 nyy = c.z * (xx * c.z - xz * c.x) + c.x * (zz * c.x - xz * c.z);
+    f8 nxy = xz * c.y * c.z + yz * c.x * c.z - zz * c.x * c.y - xy * c.z * c.z;  // half of it
+    nxx = max(nxx, splat(1e-30f));
+    nyy = max(nyy, splat(0));
+    f8 along = sqrt(nxx * is0);
+    f8 turn = splat(1) / along;
+    form.ux = along * ifx;
+    form.uy = nxy * is0 * turn * ify;
+    form.vy = c.z * c.z * sqrt(is0) * turn * ify;
+
+    form.zz = zz;
+    f8 m = level * zz - c.z * c.z;
+    form.unbounded = m > splat(-1e-6f) * c.z * c.z;
+    m = form.unbounded ? splat(-1) : m;
+    extent(level * xz - c.x * c.z, level * (nyy - level * jyy), m, camera.fx, camera.cx, &form.x_low, &form.x_high);
+    extent(level * yz - c.y * c.z, level * (nxx - level * jxx), m, camera.fy, camera.cy, &form.y_low, &form.y_high);
+    return form;
+}
+
+// First pixel whose centre is at or right of `low`, and the one past the last at or left of `high`, inside 0 .. size.
+HUSH_INLINE void pixel_range(f8 low, f8 high, int size, i8* first, i8* end) {
+    const f8 slack = splat(0.01f);  // px, against rounding
+    f8 limit = splat((float)size);
+    low = min(max(low - splat(0.5f) - slack, splat(-1)), limit);
+    high = min(max(high + splat(0.5f) + slack, splat(0)), limit);
+    *first = max(-floor_int(-low), splat_int(0));
+    *end = floor_int(high);
+}
+
+template <bool Surfels>
+void project_chunk(Scene& scene, const Camera& camera, int chunk) {
+    constexpr int rows = Surfels ? kSurfelRows : kEllipsoidRows;
+    const float* fixed = &scene.fixed[(size_t)chunk * kFixed * kChunk];
+    float* out = &scene.projected[(size_t)chunk * rows * kChunk];
+    int16_t* box = &scene.box[(size_t)chunk * 4 * kChunk];
+    float* nearest = &scene.nearest[(size_t)chunk * kChunk];
+    uint8_t* flags = &scene.flags[(size_t)chunk * kChunk];
+    for (int k = 0; k < kChunk; k += 8) {
+        auto row = [&](int r) { return load(fixed + r * kChunk + k); };
+        V3 c = rotate(camera.rotation, {row(kMeanX) - splat(camera.eye[0]), row(kMeanY) - splat(camera.eye[1]),
+                                        row(kMeanZ) - splat(camera.eye[2])});
+        f8 level = row(kLogOpacity) + splat(kMaxLevel);
+        i8 drawn = (c.z > splat(camera.near)) & (level >= splat(0));
+        if (!any(drawn)) {
+            for (int side = 0; side < 4; ++side) store_short(box + side * kChunk + k, splat_int(0));
+            continue;
+        }
+        c.z = drawn ? c.z : splat(1);
+        level = drawn ? level : splat(0);
+        Form form;
+        if constexpr (Surfels) {
+            V3 a = rotate(camera.rotation, {row(kShape), row(kShape + 1), row(kShape + 2)});
+            V3 b = rotate(camera.rotation, {row(kShape + 3), row(kShape + 4), row(kShape + 5)});
+            form = surfel_form(camera, c, a, b, level);
+        } else {
+            f8 world[6];
+            for (int e = 0; e < 6; ++e) world[e] = row(kShape + e);
+            form = ellipsoid_form(camera, c, world, level);
+        }
+        f8 iz = splat(1) / c.z;
+        f8 center_x = splat(camera.fx) * c.x * iz + splat(camera.cx);
+        f8 center_y = splat(camera.fy) * c.y * iz + splat(camera.cy);
+        f8 reach = sqrt(level * form.zz);
+        f8 z_low = c.z - reach, z_high = c.z + reach;
+        i8 low_pass = splat_int(0);
+        if constexpr (Surfels) {
+            f8 radius = sqrt(splat(0.5f) * level);
+            form.x_low = min(form.x_low, center_x - radius);
+            form.x_high = max(form.x_high, center_x + radius);
+            form.y_low = min(form.y_low, center_y - radius);
+            form.y_high = max(form.y_high, center_y + radius);
+            // The plane decides everywhere if even the steepest direction is flatter than the low-pass.
+            f8 steepest = form.ux * form.ux + form.uy * form.uy + form.vy * form.vy;
+            f8 least = c.z / z_high;
+            low_pass = ~(steepest < splat(2) * least * least);
+        }
+        form.x_low = form.unbounded ? splat(-1) : form.x_low;
+        form.y_low = form.unbounded ? splat(-1) : form.y_low;
+        form.x_high = form.unbounded ? splat(1e6f) : form.x_high;
+        form.y_high = form.unbounded ? splat(1e6f) : form.y_high;
+        i8 x0, x1, y0, y1;
+        pixel_range(form.x_low, form.x_high, camera.width, &x0, &x1);
+        pixel_range(form.y_low, form.y_high, camera.height, &y0, &y1);
+        i8 inside = drawn & (x0 < x1) & (y0 < y1);
+        store_short(box + 0 * kChunk + k, inside ? x0 : splat_int(0));
+        store_short(box + 1 * kChunk + k, inside ? x1 : splat_int(0));
+        store_short(box + 2 * kChunk + k, inside ? y0 : splat_int(0));
+        store_short(box + 3 * kChunk + k, inside ? y1 : splat_int(0));
+        store(nearest + k, splat(1) / max(z_low, splat(camera.near)));
+        i8 clipped = ~(z_low > splat(camera.near));
+        unsigned low_pass_bits = bits(low_pass), clipped_bits = bits(clipped);
+        for (int lane = 0; lane < 8; ++lane)
+            flags[k + lane] = (low_pass_bits >> lane & 1) * kLowPass | (clipped_bits >> lane & 1) * kClipped;
+        auto put = [&](int r, f8 v) { store(out + r * kChunk + k, v); };
+        put(kCenterX, center_x);
+        put(kCenterY, center_y);
+        put(kUx, form.ux);
+        put(kUy, form.uy);
+        put(kVy, form.vy);
+        put(kGx, form.gx);
+        put(kGy, form.gy);
+        put(kInverseDepth, iz);
+        if constexpr (!Surfels) {
+            put(kHxx, form.hxx);
+            put(kHxy, form.hxy);
+            put(kHyy, form.hyy);
+        }
+    }
+}
+
+}  // namespace
+
+void project(Scene& scene, const Camera& camera, int chunk) {
+    scene.surfels ? project_chunk<true>(scene, camera, chunk) : project_chunk<false>(scene, camera, chunk);
+}
+
+}  // namespace hush::HUSH_ISA

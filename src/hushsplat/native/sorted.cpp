@@ -1,0 +1,195 @@
+// Sorted raster: Gaussians in the order of their centres' depth, blended front to back until a pixel is opaque.
+#include "footprint.h"
+#include "harmonics.h"
+#include "threads.h"
+
+namespace hush::HUSH_ISA {
+namespace {
+
+constexpr float kHalfLog2E = 0.72134752044448170f;  // exp(-D²/2) = 2^(-D² · this)
+constexpr float kHalfInverseLn2 = kHalfLog2E;       // 2 ln(o) · this = log2(o)
+
+struct Entry {
+    uint32_t key;   // bits of the centre's depth: positive floats sort as integers
+    int32_t slot;   // chunk · kChunk + slot
+};
+
+// Least significant digit first, stable; `scratch` is as long as `entries`. The result ends up in `entries`.
+void radix_sort(Entry* entries, Entry* scratch, size_t n) {
+    static thread_local uint32_t counts[3][2048];
+    std::memset(counts, 0, sizeof counts);
+    for (size_t k = 0; k < n; ++k) {
+        uint32_t key = entries[k].key;
+        ++counts[0][key & 2047];
+        ++counts[1][key >> 11 & 2047];
+        ++counts[2][key >> 22];
+    }
+    Entry *from = entries, *to = scratch;
+    for (int pass = 0; pass < 3; ++pass) {
+        uint32_t sum = 0;
+        bool one_digit = false;
+        for (uint32_t& c : counts[pass]) {
+            uint32_t here = c;
+            one_digit |= here == n;
+            c = sum;
+            sum += here;
+        }
+        if (one_digit) continue;
+        for (size_t k = 0; k < n; ++k) to[counts[pass][from[k].key >> (11 * pass) & 2047]++] = from[k];
+        Entry* swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != entries) std::memcpy(entries, from, n * sizeof(Entry));
+}
+
+struct TileBuffers {
+    alignas(64) float rest[kTile * kStride];  // transmittance
+    alignas(64) float color[3][kTile * kStride];
+    alignas(64) float depth[kTile * kStride];  // sum of weight · depth
+    uint64_t open;     // cells with a pixel that is not opaque yet
+    uint64_t touched;  // cells drawn to since `open` was last brought up to date
+
+    void clear(const Tile& tile) {
+        for (int y = 0; y < kTile; ++y)
+            for (int x = 0; x < kStride; x += 8) {
+                f8 column = iota() + splat((float)x);
+                f8 one = y < tile.height ? (column < splat((float)tile.width) ? splat(1) : splat(0)) : splat(0);
+                store(rest + y * kStride + x, one);
+            }
+        std::memset(color, 0, sizeof color);
+        std::memset(depth, 0, sizeof depth);
+        open = touched = ~0ull;
+        update_open();
+    }
+
+    void update_open() {
+        for (uint64_t left = touched & open; left; left &= left - 1) {
+            int index = __builtin_ctzll(left);
+            const float* corner = rest + index / kCells * kCell * kStride + index % kCells * kCell;
+            f8 most = load(corner);
+            for (int y = 1; y < kCell; ++y) most = max(most, load(corner + y * kStride));
+            if (!any(most >= splat(kOpaque))) open &= ~(1ull << index);
+        }
+        touched = 0;
+    }
+};
+
+template <bool Surfels, bool LowPass, bool Clipped, bool Depth>
+HUSH_INLINE void blend(TileBuffers& buffers, const Footprint& f, f4 rgb) {
+    const f8 level = splat(f.log_opacity + kMaxLevel);
+    const f8 log2_opacity = splat(f.log_opacity * kHalfInverseLn2);
+    const f8 red = splat(rgb[0]), green = splat(rgb[1]), blue = splat(rgb[2]);
+    for (int y = f.y0; y < f.y1; y += 8) {
+        i8 begin, end;
+        row_spans<Surfels, LowPass>(f, y, level, &begin, &end);
+        unsigned left = bits(begin < end) & (f.y1 - y >= 8 ? 0xffu : (1u << (f.y1 - y)) - 1);
+        alignas(32) int32_t begins[8], ends[8];
+        store(begins, begin);
+        store(ends, end);
+        for (; left; left &= left - 1) {
+            int lane = __builtin_ctz(left);
+            const Row row = row_at<Surfels>(f, y + lane);
+            const int line = (y + lane) * kStride;
+            for (int x = begins[lane]; x < ends[lane]; x += 8) {
+                float* at = buffers.rest + line + x;
+                f8 rest = load(at);
+                i8 counts = rest >= splat(kOpaque);
+                if (!any(counts)) continue;
+                f8 dx = splat((float)x + 0.5f - f.center_x) + iota();
+                Fragment g = fragment<Surfels, LowPass, Clipped>(f, row, dx);
+                f8 squared = g.q / g.s;
+                counts &= squared < level;
+                if constexpr (Clipped) counts &= g.valid;
+                f8 alpha = exp2_negative(log2_opacity - squared * splat(kHalfLog2E));
+                f8 weight = counts ? alpha * rest : splat(0);
+                store(at, rest - weight);
+                float* color = buffers.color[0] + line + x;
+                store(color, load(color) + weight * red);
+                store(color + kTile * kStride, load(color + kTile * kStride) + weight * green);
+                store(color + 2 * kTile * kStride, load(color + 2 * kTile * kStride) + weight * blue);
+                if constexpr (Depth) {
+                    float* depth = buffers.depth + line + x;
+                    store(depth, load(depth) + (counts ? weight / g.inverse_depth : splat(0)));
+                }
+            }
+        }
+    }
+}
+
+HUSH_INLINE uint64_t cells_of(const Footprint& f) {
+    int cx0 = f.x0 / kCell, cx1 = (f.x1 - 1) / kCell, cy0 = f.y0 / kCell, cy1 = (f.y1 - 1) / kCell;
+    uint64_t in_row = ((2ull << (cx1 - cx0)) - 1) << cx0, mask = 0;
+    for (int cy = cy0; cy <= cy1; ++cy) mask |= in_row << (cy * kCells);
+    return mask;
+}
+
+template <bool Surfels, bool Depth>
+void draw_tile(Scene& scene, const Camera& camera, const TileLists& lists, const Colors& colors, int index,
+               TileBuffers& buffers) {
+    static thread_local Buffer<Entry> entries, scratch;
+    const Tile tile = tile_at(lists, camera, index);
+    const int rows = scene.rows();
+    const size_t most = (size_t)(lists.begin[index + 1] - lists.begin[index]) * kChunk;
+    entries.resize(most);
+    scratch.resize(most);
+    size_t n = 0;
+    for (int entry = lists.begin[index]; entry < lists.begin[index + 1]; ++entry) {
+        const int chunk = lists.chunk[entry];
+        ensure_projected(scene, camera, chunk);
+        const float* inverse_depth = &scene.projected[((size_t)chunk * rows + kInverseDepth) * kChunk];
+        each_in_tile(scene, chunk, tile, 0, [&](int slot) {
+            float depth = 1 / inverse_depth[slot];
+            Entry e;
+            std::memcpy(&e.key, &depth, 4);
+            e.slot = chunk * kChunk + slot;
+            entries[n++] = e;
+        });
+    }
+    radix_sort(entries.get(), scratch.get(), n);
+    buffers.clear(tile);
+    for (size_t k = 0; k < n && buffers.open; ++k) {
+        if (k % 64 == 63) buffers.update_open();
+        const int chunk = entries[k].slot / kChunk, slot = entries[k].slot % kChunk;
+        Footprint f = footprint<Surfels>(scene, camera, tile, chunk, slot);
+        uint64_t cells = cells_of(f);
+        if (!(cells & buffers.open)) continue;
+        buffers.touched |= cells;
+        f4 rgb = color_of(colors, camera.eye, scene.id[entries[k].slot]);
+        if (f.flags & kClipped) {
+            if (Surfels) blend<Surfels, true, true, Depth>(buffers, f, rgb);
+            else blend<Surfels, false, true, Depth>(buffers, f, rgb);
+        } else if (Surfels && (f.flags & kLowPass)) {
+            blend<Surfels, Surfels, false, Depth>(buffers, f, rgb);
+        } else {
+            blend<Surfels, false, false, Depth>(buffers, f, rgb);
+        }
+    }
+}
+
+void write_tile(const TileBuffers& buffers, const Tile& tile, int width, const SortedOutput& out) {
+    for (int y = 0; y < tile.height; ++y)
+        for (int x = 0; x < tile.width; ++x) {
+            const int at = y * kStride + x;
+            const size_t pixel = (size_t)(tile.y0 + y) * width + tile.x0 + x;
+            const float rest = buffers.rest[at], hit = 1 - rest;
+            for (int c = 0; c < 3; ++c) out.color[3 * pixel + c] = buffers.color[c][at] + rest * out.background[c];
+            out.alpha[pixel] = hit;
+            if (out.depth) out.depth[pixel] = hit > 0 ? buffers.depth[at] / hit : 0;
+        }
+}
+
+}  // namespace
+
+void sorted(Scene& scene, const Camera& camera, const TileLists& lists, const Colors& colors, int threads,
+            const SortedOutput& out) {
+    parallel_for(lists.columns * lists.rows, threads, [&](int index) {
+        static thread_local TileBuffers buffers;
+        auto* draw = scene.surfels ? (out.depth ? draw_tile<true, true> : draw_tile<true, false>)
+                                   : (out.depth ? draw_tile<false, true> : draw_tile<false, false>);
+        draw(scene, camera, lists, colors, index, buffers);
+        write_tile(buffers, tile_at(lists, camera, index), camera.width, out);
+    });
+}
+
+}  // namespace hush::HUSH_ISA

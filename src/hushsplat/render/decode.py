@@ -1,0 +1,94 @@
+"""From who is seen to what is seen: a visibility sample decoded to colour, depth, alpha and the denoiser's payload."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float32
+from numpy import ndarray as Array
+
+from hushsplat.core.camera import Camera
+from hushsplat.core.gaussians import Gaussians
+from hushsplat.core.stream import Observation, VisibilitySample
+from hushsplat.native import _engine
+from hushsplat.render.engine import RenderOptions, engine_background, engine_camera
+
+
+def decode(
+    visibility: VisibilitySample,
+    gaussians: Gaussians,
+    camera: Camera,
+    options: RenderOptions | None = None,
+) -> Observation:
+    """One noisy frame: colour by spherical harmonics, depth, alpha, and V0..V3 where the scene has a payload."""
+    options = options or RenderOptions()
+    hit = visibility.primitive_id >= 0
+    hits = hit.sum(axis=0, dtype=np.float32)
+    depth = visibility.depth.sum(axis=0) / np.maximum(hits, 1)
+    return Observation(
+        color=decode_color(visibility, gaussians, camera, options),
+        depth=depth,
+        alpha=hits / np.float32(len(hit)),
+        neural_view=None if gaussians.payload is None else decode_neural_view(visibility, gaussians.payload, camera),
+    )
+
+
+def decode_color(
+    visibility: VisibilitySample,
+    gaussians: Gaussians,
+    camera: Camera,
+    options: RenderOptions | None = None,
+) -> Float32[Array, "h w 3"]:
+    """The mean colour over the samples, the background where nothing was hit."""
+    options = options or RenderOptions()
+    color = np.empty((camera.height, camera.width, 3), dtype=np.float32)
+    _engine.decode(
+        visibility.primitive_id,
+        engine_camera(camera, options.near),
+        np.ascontiguousarray(gaussians.sh),
+        np.ascontiguousarray(gaussians.means),
+        engine_background(options),
+        options.threads,
+        color,
+    )
+    return color
+
+
+def decode_channels(
+    visibility: VisibilitySample,
+    channels: Float32[Array, "n c"],  # any values per Gaussian
+    fill: float = 0.0,  # where nothing was hit
+) -> Float32[Array, "h w c"]:
+    """The mean of any per-Gaussian channels over the samples."""
+    padded = np.concatenate([channels, np.full((1, channels.shape[1]), fill, dtype=np.float32)])
+    mean = np.zeros((*visibility.depth.shape[1:], channels.shape[1]), dtype=np.float32)
+    for plane in visibility.primitive_id:  # -1 picks the last row, which is the fill
+        mean += padded[plane]
+    return mean / np.float32(len(visibility.primitive_id))
+
+
+def decode_neural_view(
+    visibility: VisibilitySample,
+    payload: Float32[Array, "n 10"],
+    camera: Camera,
+) -> Float32[Array, "h w 4"]:
+    """V0..V3 (paper, "Spatial Anisotropic Mipmap Filtering"): |view vector · camera axis|, V0 and V1 over depth.
+
+    The payload's three view vectors face up, right and forward, in world space; its last float is the blur V3.
+    """
+    right, down, forward = camera.world_from_camera[:3, :3].T.astype(np.float32)
+    per_gaussian = np.stack(
+        [
+            np.abs(payload[:, 0:3] @ -down),
+            np.abs(payload[:, 3:6] @ right),
+            np.abs(payload[:, 6:9] @ forward),
+            payload[:, 9],
+        ],
+        axis=1,
+    )
+    padded = np.concatenate([per_gaussian, np.zeros((1, 4), dtype=np.float32)])
+    mean = np.zeros((*visibility.depth.shape[1:], 4), dtype=np.float32)
+    for plane, depth in zip(visibility.primitive_id, visibility.depth, strict=True):
+        values = padded[plane]
+        values[..., :2] /= np.where(plane >= 0, depth, 1)[..., None]
+        mean += values
+    return mean / np.float32(len(visibility.primitive_id))

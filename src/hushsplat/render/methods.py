@@ -1,0 +1,43 @@
+"""One call for all renderers, by the names that every command, table and page uses."""
+
+from __future__ import annotations
+
+from hushsplat.core.camera import Camera
+from hushsplat.core.errors import RenderError
+from hushsplat.core.gaussians import Gaussians
+from hushsplat.core.picture import Picture
+from hushsplat.render.decode import decode
+from hushsplat.render.engine import RenderOptions
+from hushsplat.render.ordered import render_ordered
+from hushsplat.render.sorted import render_sorted
+from hushsplat.render.stochastic import sample_visibility
+
+METHODS = ("raw", "exact", "reference")
+
+
+def render(
+    gaussians: Gaussians,
+    camera: Camera,
+    method: str = "reference",
+    *,
+    samples: int = 1,
+    seed: int = 0,
+    frame: int = 0,
+    sampler: str = "independent",
+    options: RenderOptions | None = None,
+) -> Picture:
+    """Draw the scene: `reference` (sorted), `exact` (per-pixel order) or `raw` (stochastic, `samples` per pixel).
+
+    samples, seed, frame and sampler only matter to `raw`.
+    """
+    if method == "reference":
+        return render_sorted(gaussians, camera, options)
+    if method == "exact":
+        return render_ordered(gaussians, camera, options)
+    if method == "raw":
+        visibility = sample_visibility(
+            gaussians, camera, samples=samples, seed=seed, frame=frame, sampler=sampler, options=options
+        )
+        observation = decode(visibility, gaussians, camera, options)
+        return Picture(observation.color, observation.alpha, observation.depth)
+    raise RenderError(f"method must be one of {', '.join(METHODS)}, got '{method}'.")

@@ -1,0 +1,30 @@
+"""`exact`: every pixel's fragments in the order of their own depth; what the stochastic frames average to."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hushsplat.core.camera import Camera
+from hushsplat.core.gaussians import Gaussians
+from hushsplat.core.picture import Picture
+from hushsplat.render.engine import RenderOptions, engine_background, engine_camera, prepare
+
+
+def render_ordered(gaussians: Gaussians, camera: Camera, options: RenderOptions | None = None) -> Picture:
+    """The expectation of a stochastic frame, and the variance of one of its samples per channel."""
+    options = options or RenderOptions()
+    size = (camera.height, camera.width)
+    color, variance = (np.empty((*size, 3), dtype=np.float32) for _ in range(2))
+    alpha, depth = (np.empty(size, dtype=np.float32) for _ in range(2))
+    prepare(gaussians, options.threads).ordered(
+        engine_camera(camera, options.near),
+        np.ascontiguousarray(gaussians.sh),
+        np.ascontiguousarray(gaussians.means),
+        engine_background(options),
+        options.threads,
+        color,
+        alpha,
+        depth,
+        variance,
+    )
+    return Picture(color, alpha, depth, variance)

@@ -1,0 +1,36 @@
+"""`reference`: Gaussians sorted by the depth of their centres and blended front to back, as vanilla 2DGS and 3DGS do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hushsplat.core.camera import Camera
+from hushsplat.core.gaussians import Gaussians
+from hushsplat.core.picture import Picture
+from hushsplat.render.engine import RenderOptions, engine_background, engine_camera, prepare
+
+
+def render_sorted(
+    gaussians: Gaussians,
+    camera: Camera,
+    options: RenderOptions | None = None,
+    *,
+    with_depth: bool = True,
+) -> Picture:
+    """The picture everybody knows; `depth` is the expectation of the fragments' depth (zeros if not wanted)."""
+    options = options or RenderOptions()
+    size = (camera.height, camera.width)
+    color = np.empty((*size, 3), dtype=np.float32)
+    alpha = np.empty(size, dtype=np.float32)
+    depth = np.empty(size, dtype=np.float32) if with_depth else None
+    prepare(gaussians, options.threads).sorted(
+        engine_camera(camera, options.near),
+        np.ascontiguousarray(gaussians.sh),
+        np.ascontiguousarray(gaussians.means),
+        engine_background(options),
+        options.threads,
+        color,
+        alpha,
+        depth,
+    )
+    return Picture(color, alpha, np.zeros(size, dtype=np.float32) if depth is None else depth)

@@ -1,0 +1,38 @@
+"""The stochastic renderer: each fragment kept with probability alpha, the nearest kept one wins the pixel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hushsplat.core.camera import Camera
+from hushsplat.core.errors import RenderError
+from hushsplat.core.gaussians import Gaussians
+from hushsplat.core.stream import VisibilitySample
+from hushsplat.render.engine import RenderOptions, engine_camera, prepare
+from hushsplat.render.sampling import key_salt, level_table, sequence_index
+
+MAX_SAMPLES = 4096  # per pixel and call; more belong into several frames
+
+
+def sample_visibility(
+    gaussians: Gaussians,
+    camera: Camera,
+    *,
+    samples: int = 1,
+    seed: int = 0,
+    frame: int = 0,
+    sampler: str = "independent",
+    options: RenderOptions | None = None,
+) -> VisibilitySample:
+    """Who is seen in each pixel, `samples` times: the same bits for the same seed, frame and sampler."""
+    options = options or RenderOptions()
+    if not 1 <= samples <= MAX_SAMPLES:
+        raise RenderError(f"samples must lie in 1..{MAX_SAMPLES}, got {samples}.")
+    times = [sequence_index(frame, samples, sample) for sample in range(samples)]
+    levels = np.stack([level_table(sampler, seed, t) for t in times])
+    salts = np.array([key_salt(sampler, seed, t) for t in times], dtype=np.uint32)
+    primitive_id = np.empty((samples, camera.height, camera.width), dtype=np.int32)
+    depth = np.empty(primitive_id.shape, dtype=np.float32)
+    scene = prepare(gaussians, options.threads)
+    scene.stochastic(engine_camera(camera, options.near), levels, salts, options.threads, primitive_id, depth)
+    return VisibilitySample(primitive_id, depth)
