@@ -46,13 +46,7 @@ def checked(
 def sanitize_rows(path: str | os.PathLike[str], gaussians: Gaussians, first: int, stop: int) -> None:
     """Check the Gaussians from `first` up to `stop`, and raise their scales and normalise their rotations in place."""
     rows = slice(first, stop)
-    _refuse_not_finite(path, "position", gaussians.means[rows], first)
-    _refuse_not_finite(path, "scale", gaussians.scales[rows], first)
-    _refuse_not_finite(path, "rotation", gaussians.rotations[rows], first)
-    _refuse_not_finite(path, "opacity", gaussians.opacities[rows], first)
-    _refuse_not_finite(path, "sh", gaussians.sh[rows], first)
-    if gaussians.payload is not None:
-        _refuse_not_finite(path, "payload", gaussians.payload[rows], first)
+    _refuse_not_finite(path, gaussians, first, stop, "the file is damaged, export the scene again")
     _refuse_opacities_outside(path, gaussians.opacities[rows], first)
     _raise_scales(path, gaussians.scales[rows], first)
     _normalise_rotations(path, gaussians.rotations[rows], first)
@@ -64,18 +58,37 @@ def _own_float32(array: Float[Array, "n ..."]) -> Float32[Array, "n ..."]:
     return converted if converted.flags.writeable else converted.copy()
 
 
-def _refuse_not_finite(path: str | os.PathLike[str], field: str, values: Float32[Array, "n ..."], first: int) -> None:
-    # NaN and infinities survive a sum: one fast pass for good files. A sum may also overflow, so look again.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):
-            return
-    bad = ~np.isfinite(values)
-    if bad.any():
-        where = tuple(np.argwhere(bad)[0])
-        raise SceneError(
-            f"{path}: {field} of Gaussian {first + where[0]} is {values[where]}, not a finite number; "
-            "the file is damaged, export the scene again."
-        )
+def refuse_unwritable(path: str | os.PathLike[str], gaussians: Gaussians) -> None:
+    """Refuse to write what could not be read back: NaN and infinities."""
+    for first in range(0, len(gaussians), ROWS_AT_ONCE):
+        _refuse_not_finite(path, gaussians, first, first + ROWS_AT_ONCE, "such a scene is not written")
+
+
+def _refuse_not_finite(
+    path: str | os.PathLike[str], gaussians: Gaussians, first: int, stop: int, consequence: str
+) -> None:
+    fields = {
+        "position": gaussians.means,
+        "scale": gaussians.scales,
+        "rotation": gaussians.rotations,
+        "opacity": gaussians.opacities,
+        "sh": gaussians.sh,
+        "payload": gaussians.payload,
+    }
+    for name, array in fields.items():
+        if array is None:
+            continue
+        values = array[first:stop]
+        # NaN and infinities survive a sum: one fast pass for good files. A sum may also overflow, so look again.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(values.sum()):
+                continue
+        bad = ~np.isfinite(values)
+        if bad.any():
+            where = tuple(np.argwhere(bad)[0])
+            raise SceneError(
+                f"{path}: {name} of Gaussian {first + where[0]} is {values[where]}, not a finite number; {consequence}."
+            )
 
 
 def _refuse_opacities_outside(path: str | os.PathLike[str], opacities: Float32[Array, " n"], first: int) -> None:
