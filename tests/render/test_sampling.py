@@ -136,6 +136,13 @@ def test_every_aligned_block_visits_every_stratum_once(stratified, length):
     assert (np.sort(strata, axis=1) == np.arange(length)[:, None]).all()
 
 
+def test_all_nested_orders_of_four_frames_are_equally_frequent(stratified):
+    strata = np.floor(stratified * 4).astype(int).reshape(-1, 4, sampling.TABLE_SIZE)
+    orders, counts = np.unique(np.einsum("btk,t->bk", strata, [64, 16, 4, 1]), return_counts=True)
+    assert len(orders) == 16  # 8 first pairs with one draw in each half, times 2 orders of what is left
+    assert chisquare(counts).pvalue > 1e-4
+
+
 def joint_halves(u: np.ndarray, length: int) -> np.ndarray:
     """Per block of frames and pair of neighbouring entries, the share of frames in which both draws are below 1/2."""
     below = (u < 0.5).reshape(-1, length, u.shape[1])

@@ -1,5 +1,7 @@
 """The twins against equations by hand. Pictures are 9×9, the optical axis meets the middle pixel in its centre."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -267,13 +269,15 @@ def test_moving_camera_and_scene_together_changes_nothing(columns):
     np.testing.assert_allclose(first.depth, second.depth, rtol=1e-6)
 
 
-def test_colour_follows_the_view_direction():
-    gaussians = scene({}, {})
+@pytest.mark.parametrize(("eye_z", "sign"), [(0.0, 1), (4.0, -1)])
+def test_colour_follows_the_view_direction(eye_z, sign):
     sh = np.zeros((1, 4, 3), dtype=np.float32)
-    sh[0, 2] = 0.4, 0.2, 0.0  # along z
-    shiny = Gaussians(gaussians.means[:1], gaussians.scales[:1], gaussians.rotations[:1], gaussians.opacities[:1], sh)
-    expected = 0.5 + 0.4886025 * np.array([0.4, 0.2, 0.0])
-    np.testing.assert_allclose(twin.exact(shiny, camera()).color[MIDDLE], expected, atol=1e-6)
+    sh[0, 2] = 0.4, 0.2, 0.0  # the band along z
+    shiny = replace(scene({}), sh=sh)
+    pose = np.diag([sign, 1.0, sign, 1.0])  # from behind, turned about y, it looks back
+    pose[2, 3] = eye_z
+    expected = 0.5 + sign * 0.4886025 * np.array([0.4, 0.2, 0.0])
+    np.testing.assert_allclose(twin.exact(shiny, camera(pose=pose)).color[MIDDLE], expected, atol=1e-6)
 
 
 def test_raw_is_a_function_of_seed_and_sequence_index():
