@@ -11,7 +11,7 @@ from hushsplat.core.errors import SceneError
 from hushsplat.core.gaussians import Gaussians
 from hushsplat.core.harmonics import SH_C0
 from hushsplat.files.atomic import atomic_write
-from hushsplat.files.sanitize import checked
+from hushsplat.files.sanitize import checked, refuse_unwritable
 from hushsplat.files.surfels import three_scales
 
 ROW = np.dtype(
@@ -48,6 +48,7 @@ def write_splat(gaussians: Gaussians, path: str | os.PathLike[str]) -> None:
     """Write a `.splat` file: only the constant band of the colour is kept, and surfels become very thin ellipsoids."""
     if not len(gaussians):
         raise SceneError(f"{path}: an empty scene would be an empty file, which no reader takes; write a .ply.")
+    refuse_unwritable(path, gaussians)
     rows = np.empty(len(gaussians), ROW)
     rows["position"] = gaussians.means
     rows["scale"] = three_scales(gaussians)

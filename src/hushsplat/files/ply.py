@@ -22,7 +22,7 @@ from hushsplat.core.gaussians import MAX_SH_DEGREE, PAYLOAD_FLOATS, Gaussians
 from hushsplat.files.atomic import atomic_write
 from hushsplat.files.compressed_ply import is_compressed, read_compressed
 from hushsplat.files.ply_header import PlyElement, PlyHeader, read_header
-from hushsplat.files.sanitize import SMALLEST_SCALE, sanitize_rows
+from hushsplat.files.sanitize import SMALLEST_SCALE, refuse_unwritable, sanitize_rows
 
 BLOCK_BYTES = 1 << 20  # ours, benchmarks/load_ply.py: a block that stays in the cache from the file to its last check
 SMALLEST_ODDS = 1e-12  # opacities are kept this far from 0 and 1 on writing: their logits stay finite, and 1 stays 1
@@ -56,6 +56,7 @@ def read_ply(path: str | os.PathLike[str]) -> Gaussians:
 
 def write_ply(gaussians: Gaussians, path: str | os.PathLike[str]) -> None:
     """Write the binary layout of the official trainers; two scales for surfels, the payload in extra properties."""
+    refuse_unwritable(path, gaussians)
     names = ["x", "y", "z", "nx", "ny", "nz", "f_dc_0", "f_dc_1", "f_dc_2"]
     names += [f"f_rest_{i}" for i in range(F_REST_COUNTS[gaussians.sh_degree])]
     names += ["opacity", *(f"scale_{i}" for i in range(gaussians.scales.shape[1])), *(f"rot_{i}" for i in range(4))]
