@@ -13,6 +13,8 @@ def test_success_takes_the_name(tmp_path):
         assert temporary.parent == tmp_path and temporary.suffix == ".ply"
         temporary.write_bytes(b"new")
         assert not (tmp_path / "scene.ply").exists()
+        inode = temporary.stat().st_ino
+    assert (tmp_path / "scene.ply").stat().st_ino == inode  # renamed: a copy could be found half done
     assert [p.name for p in tmp_path.iterdir()] == ["scene.ply"]
     assert (tmp_path / "scene.ply").read_bytes() == b"new"
 
