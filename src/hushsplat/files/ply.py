@@ -39,15 +39,16 @@ def read_ply(path: str | os.PathLike[str]) -> Gaussians:
     if vertex is None:
         raise SceneError(f"{path}: element 'vertex' is missing; a splat scene has one vertex per Gaussian.")
     groups = _property_groups(header.path, vertex)
-    blocks, columns = _blocks(header, vertex, [name for names in groups.values() for name in names])
+    blocks, column_of = _blocks(header, vertex, [name for names in groups.values() for name in names])
+    columns = {field: np.array([column_of[name] for name in names]) for field, names in groups.items()}
     gaussians = _allocate(vertex.count, groups)
     first = 0
     for block in blocks:
         stop = first + len(block)
-        for field, names in groups.items():
-            target = getattr(gaussians, field)[first:stop].reshape(len(block), len(names))
+        for field, chosen in columns.items():
+            target = getattr(gaussians, field)[first:stop].reshape(len(block), len(chosen))
             # mode="clip": the columns are in range, and "raise" would go through a temporary copy
-            np.take(block, [columns[name] for name in names], axis=1, out=target, mode="clip")
+            np.take(block, chosen, axis=1, out=target, mode="clip")
         _activate(gaussians.scales[first:stop], gaussians.opacities[first:stop])
         sanitize_rows(path, gaussians, first, stop)
         first = stop

@@ -102,9 +102,7 @@ def _parse_lines(path: str, lines: list[str]) -> tuple[str | None, tuple[PlyElem
                 formats.append(encoding)
             case ["element", name, count] if re.fullmatch("[0-9]{1,15}", count):
                 elements.append(PlyElement(name, int(count), {}, ()))
-            case ["property", "list", count_type, item_type, name] if elements and {count_type, item_type} <= set(
-                TYPES
-            ):
+            case ["property", "list", _, _, name] if elements:
                 last = elements[-1]
                 elements[-1] = PlyElement(last.name, last.count, last.types, (*last.lists, name))
             case ["property", type_name, name] if elements and type_name in TYPES:
