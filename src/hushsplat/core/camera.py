@@ -50,7 +50,7 @@ class Camera:
         return inverse
 
     @property
-    def position(self) -> Float64[Array, "3"]:
+    def position(self) -> Float64[Array, " 3"]:
         """The camera's place in the world."""
         return self.world_from_camera[:3, 3]
 

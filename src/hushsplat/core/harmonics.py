@@ -51,7 +51,7 @@ def sh_basis(directions: Float[Array, "n 3"], degree: int) -> Float[Array, "n k"
 def sh_colors(
     sh: Float[Array, "n k 3"],
     means: Float[Array, "n 3"],
-    eye: Float[Array, "3"],
+    eye: Float[Array, " 3"],
 ) -> Float[Array, "n 3"]:
     """The colour of each Gaussian seen from `eye`: 0.5 + basis · sh, clamped at 0 from below as in 3DGS."""
     directions = means - eye

@@ -65,6 +65,6 @@ def engine_camera(camera: Camera, near: float) -> _engine.Camera:
     )
 
 
-def engine_background(options: RenderOptions) -> Float32[Array, "3"]:
+def engine_background(options: RenderOptions) -> Float32[Array, " 3"]:
     """The background as the engine takes it."""
     return np.array(options.background, dtype=np.float32)
