@@ -27,14 +27,9 @@ def read_streamed_sog(path: str | os.PathLike[str], lod: int) -> Gaussians:
     `path` is the lod-meta.json; the Gaussians come in the order of its files.
     """
     path = Path(path)
-    meta = Record.parse(str(path), FolderMembers(path.parent).read(path.name, LOD_META_BYTES_MAX))
-    if meta.values.get("version", 1) != 1:
-        raise meta.refusal("version", meta.values["version"], "1 or none")
-    names = [plain_name(str(path), name) for name in meta.names("filenames")]
-    levels = _levels(meta, len(names))
+    meta, names, levels = _tree(path)
     if lod not in levels:
-        counts = {level: sum(count for runs in levels[level].values() for _, count in runs) for level in sorted(levels)}
-        known = ", ".join(f"{level} ({count} Gaussians)" for level, count in counts.items())
+        known = ", ".join(f"{level} ({count} Gaussians)" for level, count in _counts(levels).items())
         raise SceneError(f"{path}: has no level of detail {lod}; choose one of {known or 'none: the scene is empty'}.")
     files = [names[index] for index in sorted(levels[lod])]
     if len(set(files)) != len(files):
@@ -43,6 +38,25 @@ def read_streamed_sog(path: str | os.PathLike[str], lod: int) -> Gaussians:
     if meta.values.get("environment") is not None:
         parts.append(read_sog(path.parent / plain_name(str(path), _environment(meta))))
     return _joined(path, parts)
+
+
+def levels_of_detail(path: str | os.PathLike[str]) -> dict[int, int]:
+    """How many Gaussians each level of detail of a lod-meta.json has, without its environment."""
+    _, _, levels = _tree(Path(path))
+    return _counts(levels)
+
+
+def _tree(path: Path) -> tuple[Record, list[str], dict[int, Runs]]:
+    """The lod-meta.json, the names of its files, and its levels of detail."""
+    meta = Record.parse(str(path), FolderMembers(path.parent).read(path.name, LOD_META_BYTES_MAX))
+    if meta.values.get("version", 1) != 1:
+        raise meta.refusal("version", meta.values["version"], "1 or none")
+    names = [plain_name(str(path), name) for name in meta.names("filenames")]
+    return meta, names, _levels(meta, len(names))
+
+
+def _counts(levels: dict[int, Runs]) -> dict[int, int]:
+    return {level: sum(count for runs in levels[level].values() for _, count in runs) for level in sorted(levels)}
 
 
 def _environment(meta: Record) -> str:
