@@ -211,6 +211,10 @@ def test_cameras_alone(tmp_path):
     assert_poses(load_capture(tmp_path, require_photographs=False))
     write_transforms(tmp_path / "other", transforms(), photographs=False)
     assert_poses(load_capture(tmp_path / "other", require_photographs=False))
+    np.save(tmp_path / "poses_bounds.npy", llff_rows())
+    capture = load_capture(tmp_path / "poses_bounds.npy", images="none", require_photographs=False)
+    assert [view.name for view in capture.views] == [f"00000{i}" for i in range(9)]
+    np.testing.assert_allclose(capture.views[4].camera.world_from_camera, poses(9)[4], atol=1e-12)
 
 
 def refused(path, message, **options):

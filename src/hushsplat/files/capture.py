@@ -79,8 +79,7 @@ def _load_colmap(model: Path, root: Path, images: str | None, required: bool) ->
 
 
 def _load_llff(path: Path, images: str | None, required: bool) -> Capture:
-    # The photographs' names are nowhere but in their folder, so they are needed in any case.
-    views = read_llff(path, images=_images_folder(path.parent, images, True))
+    views = read_llff(path, images=_images_folder(path.parent, images, required), required=required)
     return Capture(views=fitted_to_photographs(views, required=required), folder=path.parent)
 
 

@@ -22,9 +22,14 @@ _BAD_HEADER = (ValueError, TypeError, SyntaxError, TokenError, MemoryError, Recu
 MAX_FILE_BYTES = 2**28  # a million photographs are half of it
 
 
-def read_llff(path: Path, *, images: Path) -> list[View]:
-    """The views of a poses_bounds.npy; `images` is the folder of the photographs."""
+def read_llff(path: Path, *, images: Path, required: bool = True) -> list[View]:
+    """The views of a poses_bounds.npy; `images` is the folder of the photographs, which alone knows their names.
+
+    If they are not required and there is no such folder, views are named by their rows.
+    """
     rows = _read_rows(path)
+    if not required and not images.is_dir():
+        return [_view(f"{path}: row {index}", row, images / f"{index:06d}") for index, row in enumerate(rows)]
     photographs = list_photographs(images)
     if len(photographs) != len(rows):
         raise CaptureError(f"{path}: has {len(rows)} poses, but {images} has {len(photographs)} photographs.")
