@@ -15,7 +15,6 @@ constexpr int kChunk = 128;       // Gaussians per chunk: neighbours in space, p
 constexpr int kTile = 64;         // px: side of the square that one job draws; its buffers stay in cache
 constexpr int kCell = 8;          // px: side of the squares whose farthest depth is tracked inside a tile
 constexpr int kCells = kTile / kCell;
-constexpr int kStride = kTile + 8;  // a row of a tile's buffers: vector stores may run over the right edge
 constexpr int kTable = 4096;      // entries of the table of random levels, see render/sampling.py
 constexpr int kRowStep = 1087;    // table entries between a pixel and the one below it
 constexpr float kMaxLevel = 11.082527082f;  // 2 ln 255: a fragment's alpha counts from 1/255 on
@@ -64,15 +63,26 @@ enum FixedRow {
 // What a frame's camera makes of each Gaussian. With d the pixel's offset from the projected centre, t = 1 + g·d:
 //   S = t² + h(d, d) (h = 0 for surfels), Q = (ux dx + uy dy)² + (vy dy)², squared distance D² = Q / S,
 //   1 / depth = inverse_depth · S / t.
-enum ProjectedRow { kCenterX, kCenterY, kUx, kUy, kVy, kGx, kGy, kInverseDepth, kSurfelRows, kHxx = kSurfelRows, kHxy, kHyy, kEllipsoidRows };
+struct Projected {
+    float center_x, center_y;  // px
+    float ux, uy, vy, gx, gy, hxx, hxy, hyy;  // per px
+    float inverse_depth;       // of the centre
+    float log_opacity;         // 2 ln(opacity)
+};
 
 enum Flag : uint8_t {
     kLowPass = 1,  // the screen-space low-pass may decide somewhere in the footprint (surfels)
-    kClipped = 2,  // part of the footprint may lie before the near plane
+    kClipped = 2,  // the footprint may reach before the near plane, or far towards the eye
 };
 
 struct Bounds {
     float low[3], high[3];
+};
+
+// What a projected chunk can touch at all.
+struct ChunkReach {
+    int16_t x0, x1, y0, y1;
+    float nearest;
 };
 
 struct Scene {
@@ -87,14 +97,14 @@ struct Scene {
     std::vector<Bounds> bounds; // of each chunk's footprints at level 1/255, world
 
     // One frame's projection, filled chunk by chunk when a tile first needs it.
-    Buffer<float> projected;    // [chunk][rows][kChunk]
+    Buffer<Projected> projected;  // [chunk][kChunk]
     Buffer<int16_t> box;        // [chunk][x0 x1 y0 y1][kChunk], px, exclusive ends
     Buffer<float> nearest;      // [chunk][kChunk], largest 1 / depth in the footprint
+    Buffer<ChunkReach> reach;   // [chunk]
     Buffer<uint8_t> flags;      // [chunk][kChunk]
     std::unique_ptr<std::atomic<uint8_t>[]> state;  // 0 not projected, 1 in work, 2 done
     std::mutex frame_mutex;     // one frame at a time
 
-    int rows() const { return surfels ? kSurfelRows : kEllipsoidRows; }
     size_t bytes() const;
 };
 

@@ -42,17 +42,17 @@ HUSH_INLINE Tile tile_at(const TileLists& lists, const Camera& camera, int index
     return {x0, y0, width < kTile ? width : kTile, height < kTile ? height : kTile};
 }
 
-// Calls visit(slot) for the Gaussians of a chunk whose box meets the tile and that reach nearer than `farthest` (1/z).
+// Calls visit(slot) for the Gaussians of a chunk whose box meets the tile.
 template <class Visit>
-HUSH_INLINE void each_in_tile(const Scene& scene, int chunk, const Tile& tile, float farthest, Visit&& visit) {
+HUSH_INLINE void each_in_tile(const Scene& scene, int chunk, const Tile& tile, Visit&& visit) {
+    const ChunkReach& reach = scene.reach[chunk];
+    const int right = tile.x0 + tile.width, bottom = tile.y0 + tile.height;
+    if (reach.x0 >= right || reach.x1 <= tile.x0 || reach.y0 >= bottom || reach.y1 <= tile.y0) return;
     const int16_t* box = &scene.box[(size_t)chunk * 4 * kChunk];
-    const float* nearest = &scene.nearest[(size_t)chunk * kChunk];
-    for (int k = 0; k < kChunk; k += 8) {
-        i8 inside = (load_short(box + k) < splat_int(tile.x0 + tile.width)) &
-                    (load_short(box + kChunk + k) > splat_int(tile.x0)) &
-                    (load_short(box + 2 * kChunk + k) < splat_int(tile.y0 + tile.height)) &
-                    (load_short(box + 3 * kChunk + k) > splat_int(tile.y0)) & (load(nearest + k) > splat(farthest));
-        for (unsigned left = bits(inside); left; left &= left - 1) visit(k + __builtin_ctz(left));
+    for (int k = 0; k < kChunk; k += 16) {
+        s16 inside = (load16(box + k) < (int16_t)right) & (load16(box + kChunk + k) > (int16_t)tile.x0) &
+                     (load16(box + 2 * kChunk + k) < (int16_t)bottom) & (load16(box + 3 * kChunk + k) > (int16_t)tile.y0);
+        for (unsigned left = bits(inside); left; left &= left - 1) visit(k + __builtin_ctz(left) / 2);
     }
 }
 

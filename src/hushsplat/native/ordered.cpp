@@ -68,19 +68,22 @@ struct Patch {
 
 template <bool Surfels, bool LowPass, bool Clipped>
 void collect(Patch& patch, const Footprint& f, int32_t id) {
-    const float opacity = __builtin_expf(0.5f * f.log_opacity);
-    const f8 level = splat(f.log_opacity + kMaxLevel);
-    for (int y = f.y0; y < f.y1; ++y) {
-        const Row row = row_at<Surfels>(f, y);
-        for (int x = f.x0; x < f.x1; x += 8) {
-            f8 dx = splat((float)x + 0.5f - f.center_x) + iota();
-            Fragment g = fragment<Surfels, LowPass, Clipped>(f, row, dx);
-            f8 squared = g.q / g.s, depth = splat(1) / g.inverse_depth;
-            unsigned left = bits((squared < level) & g.valid) & (f.x1 - x >= 8 ? 0xffu : (1u << (f.x1 - x)) - 1);
-            for (; left; left &= left - 1) {
-                int lane = __builtin_ctz(left), pixel = y * kPatch + x + lane;
-                if (depth[lane] > patch.cut[pixel]) continue;
-                patch.samples[patch.count++] = {depth[lane], opacity * __builtin_expf(-0.5f * squared[lane]), id, pixel};
+    const float opacity = __builtin_expf(0.5f * f.p.log_opacity);
+    const f8 level = splat(f.p.log_opacity + kMaxLevel);
+    for (int y = f.y0 & -kCell; y < f.y1; y += kCell) {
+        const CellRows<Surfels, LowPass, Clipped> rows(f, y);
+        for (int x = f.x0 & -kCell; x < f.x1; x += kCell) {
+            const f8 dx = splat((float)x + 0.5f - f.p.center_x) + iota();
+            for (unsigned lines = rows.needed(f, x, level); lines; lines &= lines - 1) {
+                const int row = __builtin_ctz(lines);
+                Fragment g = fragment<Surfels, LowPass, Clipped>(f, rows, row, dx);
+                f8 squared = g.q / g.s, depth = splat(1) / g.inverse_depth;
+                unsigned left = bits((squared < level) & g.valid) & (f.x1 - x >= 8 ? 0xffu : (1u << (f.x1 - x)) - 1);
+                for (; left; left &= left - 1) {
+                    int lane = __builtin_ctz(left), pixel = (y + row) * kPatch + x + lane;
+                    if (depth[lane] > patch.cut[pixel]) continue;
+                    patch.samples[patch.count++] = {depth[lane], opacity * __builtin_expf(-0.5f * squared[lane]), id, pixel};
+                }
             }
         }
     }
@@ -126,10 +129,10 @@ void draw_patch(Scene& scene, const Camera& camera, const TileLists& lists, int 
     for (int entry = lists.begin[index]; entry < lists.begin[index + 1]; ++entry) {
         const int chunk = lists.chunk[entry];
         ensure_projected(scene, camera, chunk);
-        each_in_tile(scene, chunk, tile, 0, [&](int slot) {
-            Footprint f = footprint<Surfels>(scene, camera, tile, chunk, slot);
+        each_in_tile(scene, chunk, tile, [&](int slot) {
+            const Footprint f = footprint(scene, camera, tile, chunk, slot);
             int32_t id = scene.id[(size_t)chunk * kChunk + slot];
-            if (f.flags & kClipped) collect<Surfels, Surfels, true>(patch, f, id);
+            if (scene.flags[(size_t)chunk * kChunk + slot] & kClipped) collect<Surfels, Surfels, true>(patch, f, id);
             else collect<Surfels, Surfels, false>(patch, f, id);
         });
     }

@@ -126,14 +126,23 @@ HUSH_INLINE void pixel_range(f8 low, f8 high, int size, i8* first, i8* end) {
     *end = floor_int(high);
 }
 
+HUSH_INLINE int16_t least_of(i8 v) {
+    int32_t r = v[0];
+    for (int k = 1; k < 8; ++k) r = v[k] < r ? v[k] : r;
+    return (int16_t)r;
+}
+
+static_assert(sizeof(Projected) == 12 * sizeof(float), "written below as twelve floats");
+
 template <bool Surfels>
 void project_chunk(Scene& scene, const Camera& camera, int chunk) {
-    constexpr int rows = Surfels ? kSurfelRows : kEllipsoidRows;
     const float* fixed = &scene.fixed[(size_t)chunk * kFixed * kChunk];
-    float* out = &scene.projected[(size_t)chunk * rows * kChunk];
+    Projected* out = &scene.projected[(size_t)chunk * kChunk];
     int16_t* box = &scene.box[(size_t)chunk * 4 * kChunk];
     float* nearest = &scene.nearest[(size_t)chunk * kChunk];
     uint8_t* flags = &scene.flags[(size_t)chunk * kChunk];
+    i8 left = splat_int(camera.width), right = splat_int(0), top = splat_int(camera.height), bottom = splat_int(0);
+    f8 most = splat(0);
     for (int k = 0; k < kChunk; k += 8) {
         auto row = [&](int r) { return load(fixed + r * kChunk + k); };
         V3 c = rotate(camera.rotation, {row(kMeanX) - splat(camera.eye[0]), row(kMeanY) - splat(camera.eye[1]),
@@ -185,26 +194,29 @@ void project_chunk(Scene& scene, const Camera& camera, int chunk) {
         store_short(box + 1 * kChunk + k, inside ? x1 : splat_int(0));
         store_short(box + 2 * kChunk + k, inside ? y0 : splat_int(0));
         store_short(box + 3 * kChunk + k, inside ? y1 : splat_int(0));
-        store(nearest + k, splat(1) / max(z_low, splat(camera.near)));
-        i8 clipped = ~(z_low > splat(camera.near));
+        f8 reach_near = splat(1) / max(z_low, splat(camera.near));
+        store(nearest + k, reach_near);
+        left = min(left, inside ? x0 : left);
+        right = max(right, inside ? x1 : right);
+        top = min(top, inside ? y0 : top);
+        bottom = max(bottom, inside ? y1 : bottom);
+        most = max(most, inside ? reach_near : most);
+        i8 clipped = ~((z_low > splat(camera.near)) & (splat(1.25f) * z_low > c.z));
         unsigned low_pass_bits = bits(low_pass), clipped_bits = bits(clipped);
         for (int lane = 0; lane < 8; ++lane)
             flags[k + lane] = (low_pass_bits >> lane & 1) * kLowPass | (clipped_bits >> lane & 1) * kClipped;
-        auto put = [&](int r, f8 v) { store(out + r * kChunk + k, v); };
-        put(kCenterX, center_x);
-        put(kCenterY, center_y);
-        put(kUx, form.ux);
-        put(kUy, form.uy);
-        put(kVy, form.vy);
-        put(kGx, form.gx);
-        put(kGy, form.gy);
-        put(kInverseDepth, iz);
-        if constexpr (!Surfels) {
-            put(kHxx, form.hxx);
-            put(kHxy, form.hxy);
-            put(kHyy, form.hyy);
+        alignas(32) float lanes[12][8];
+        const f8 columns[12] = {center_x, center_y, form.ux, form.uy, form.vy, form.gx,
+                                form.gy, form.hxx, form.hxy, form.hyy, iz, level - splat(kMaxLevel)};
+        for (int column = 0; column < 12; ++column) store(lanes[column], columns[column]);
+        for (int lane = 0; lane < 8; ++lane) {
+            float* record = &out[k + lane].center_x;
+            for (int column = 0; column < 12; ++column) record[column] = lanes[column][lane];
         }
     }
+    ChunkReach& reach = scene.reach[chunk];
+    reach.x0 = least_of(left), reach.x1 = -least_of(-right), reach.y0 = least_of(top), reach.y1 = -least_of(-bottom);
+    reach.nearest = -horizontal_min(-most);
 }
 
 }  // namespace

@@ -96,10 +96,11 @@ Scene::Scene(const float* means, const float* scales, const float* rotations, co
     fixed.resize((size_t)chunks * kFixed * kChunk);
     id.resize((size_t)chunks * kChunk);
     bounds.resize(chunks);
-    projected.resize((size_t)chunks * rows() * kChunk);
+    projected.resize((size_t)chunks * kChunk);
     box.resize((size_t)chunks * 4 * kChunk);
     nearest.resize((size_t)chunks * kChunk);
     flags.resize((size_t)chunks * kChunk);
+    reach.resize(chunks);
     state.reset(new std::atomic<uint8_t>[chunks]);
 
     parallel_for((chunks + 63) / 64, threads, [&](int job) {
@@ -151,7 +152,7 @@ Scene::Scene(const float* means, const float* scales, const float* rotations, co
 
 size_t Scene::bytes() const {
     return fixed.bytes() + id.bytes() + bounds.size() * sizeof(Bounds) + projected.bytes() + box.bytes() + nearest.bytes() +
-           flags.bytes() + chunks;
+           flags.bytes() + reach.bytes() + chunks;
 }
 
 namespace {

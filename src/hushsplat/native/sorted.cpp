@@ -44,18 +44,17 @@ void radix_sort(Entry* entries, Entry* scratch, size_t n) {
 }
 
 struct TileBuffers {
-    alignas(64) float rest[kTile * kStride];  // transmittance
-    alignas(64) float color[3][kTile * kStride];
-    alignas(64) float depth[kTile * kStride];  // sum of weight · depth
+    alignas(64) float rest[kTile * kTile];  // transmittance
+    alignas(64) float color[3][kTile * kTile];
+    alignas(64) float depth[kTile * kTile];  // sum of weight · depth
     uint64_t open;     // cells with a pixel that is not opaque yet
     uint64_t touched;  // cells drawn to since `open` was last brought up to date
 
     void clear(const Tile& tile) {
         for (int y = 0; y < kTile; ++y)
-            for (int x = 0; x < kStride; x += 8) {
-                f8 column = iota() + splat((float)x);
-                f8 one = y < tile.height ? (column < splat((float)tile.width) ? splat(1) : splat(0)) : splat(0);
-                store(rest + y * kStride + x, one);
+            for (int x = 0; x < kTile; x += 8) {
+                i8 inside = iota_int() + splat_int(x) < splat_int(y < tile.height ? tile.width : 0);
+                store(rest + y * kTile + x, inside ? splat(1) : splat(0));
             }
         std::memset(color, 0, sizeof color);
         std::memset(depth, 0, sizeof depth);
@@ -66,9 +65,9 @@ struct TileBuffers {
     void update_open() {
         for (uint64_t left = touched & open; left; left &= left - 1) {
             int index = __builtin_ctzll(left);
-            const float* corner = rest + index / kCells * kCell * kStride + index % kCells * kCell;
+            const float* corner = rest + index / kCells * kCell * kTile + index % kCells * kCell;
             f8 most = load(corner);
-            for (int y = 1; y < kCell; ++y) most = max(most, load(corner + y * kStride));
+            for (int y = 1; y < kCell; ++y) most = max(most, load(corner + y * kTile));
             if (!any(most >= splat(kOpaque))) open &= ~(1ull << index);
         }
         touched = 0;
@@ -76,52 +75,47 @@ struct TileBuffers {
 };
 
 template <bool Surfels, bool LowPass, bool Clipped, bool Depth>
-HUSH_INLINE void blend(TileBuffers& buffers, const Footprint& f, f4 rgb) {
-    const f8 level = splat(f.log_opacity + kMaxLevel);
-    const f8 log2_opacity = splat(f.log_opacity * kHalfInverseLn2);
+__attribute__((noinline)) void blend(TileBuffers& buffers, const Footprint& f, f4 rgb) {
+    const f8 level = splat(f.p.log_opacity + kMaxLevel);
+    const f8 log2_opacity = splat(f.p.log_opacity * kHalfInverseLn2);
     const f8 red = splat(rgb[0]), green = splat(rgb[1]), blue = splat(rgb[2]);
-    for (int y = f.y0; y < f.y1; y += 8) {
-        i8 begin, end;
-        row_spans<Surfels, LowPass>(f, y, level, &begin, &end);
-        unsigned left = bits(begin < end) & (f.y1 - y >= 8 ? 0xffu : (1u << (f.y1 - y)) - 1);
-        alignas(32) int32_t begins[8], ends[8];
-        store(begins, begin);
-        store(ends, end);
-        for (; left; left &= left - 1) {
-            int lane = __builtin_ctz(left);
-            const Row row = row_at<Surfels>(f, y + lane);
-            const int line = (y + lane) * kStride;
-            for (int x = begins[lane]; x < ends[lane]; x += 8) {
-                float* at = buffers.rest + line + x;
-                f8 rest = load(at);
+    for (int y = f.y0 & -kCell; y < f.y1; y += kCell) {
+        const CellRows<Surfels, LowPass, Clipped> rows(f, y);
+        for (int x = f.x0 & -kCell; x < f.x1; x += kCell) {
+            const uint64_t cell = 1ull << (y / kCell * kCells + x / kCell);
+            if (!(buffers.open & cell)) continue;
+            unsigned left = rows.needed(f, x, level);
+            if (!left) continue;
+            buffers.touched |= cell;
+            const f8 dx = splat((float)x + 0.5f - f.p.center_x) + iota();
+            for (; left; left &= left - 1) {
+                const int row = __builtin_ctz(left), at = (y + row) * kTile + x;
+                f8 rest = load(buffers.rest + at);
                 i8 counts = rest >= splat(kOpaque);
                 if (!any(counts)) continue;
-                f8 dx = splat((float)x + 0.5f - f.center_x) + iota();
-                Fragment g = fragment<Surfels, LowPass, Clipped>(f, row, dx);
+                Fragment g = fragment<Surfels, LowPass, Clipped>(f, rows, row, dx);
                 f8 squared = g.q / g.s;
                 counts &= squared < level;
                 if constexpr (Clipped) counts &= g.valid;
                 f8 alpha = exp2_negative(log2_opacity - squared * splat(kHalfLog2E));
                 f8 weight = counts ? alpha * rest : splat(0);
-                store(at, rest - weight);
-                float* color = buffers.color[0] + line + x;
-                store(color, load(color) + weight * red);
-                store(color + kTile * kStride, load(color + kTile * kStride) + weight * green);
-                store(color + 2 * kTile * kStride, load(color + 2 * kTile * kStride) + weight * blue);
-                if constexpr (Depth) {
-                    float* depth = buffers.depth + line + x;
-                    store(depth, load(depth) + (counts ? weight / g.inverse_depth : splat(0)));
-                }
+                store(buffers.rest + at, rest - weight);
+                store(buffers.color[0] + at, load(buffers.color[0] + at) + weight * red);
+                store(buffers.color[1] + at, load(buffers.color[1] + at) + weight * green);
+                store(buffers.color[2] + at, load(buffers.color[2] + at) + weight * blue);
+                if constexpr (Depth)
+                    store(buffers.depth + at, load(buffers.depth + at) + (counts ? weight / g.inverse_depth : splat(0)));
             }
         }
     }
 }
 
-HUSH_INLINE uint64_t cells_of(const Footprint& f) {
+// True if some cell under the footprint is still open.
+HUSH_INLINE bool visible(const TileBuffers& buffers, const Footprint& f) {
     int cx0 = f.x0 / kCell, cx1 = (f.x1 - 1) / kCell, cy0 = f.y0 / kCell, cy1 = (f.y1 - 1) / kCell;
     uint64_t in_row = ((2ull << (cx1 - cx0)) - 1) << cx0, mask = 0;
     for (int cy = cy0; cy <= cy1; ++cy) mask |= in_row << (cy * kCells);
-    return mask;
+    return (mask & buffers.open) != 0;
 }
 
 template <bool Surfels, bool Depth>
@@ -129,7 +123,6 @@ void draw_tile(Scene& scene, const Camera& camera, const TileLists& lists, const
                TileBuffers& buffers) {
     static thread_local Buffer<Entry> entries, scratch;
     const Tile tile = tile_at(lists, camera, index);
-    const int rows = scene.rows();
     const size_t most = (size_t)(lists.begin[index + 1] - lists.begin[index]) * kChunk;
     entries.resize(most);
     scratch.resize(most);
@@ -137,9 +130,8 @@ void draw_tile(Scene& scene, const Camera& camera, const TileLists& lists, const
     for (int entry = lists.begin[index]; entry < lists.begin[index + 1]; ++entry) {
         const int chunk = lists.chunk[entry];
         ensure_projected(scene, camera, chunk);
-        const float* inverse_depth = &scene.projected[((size_t)chunk * rows + kInverseDepth) * kChunk];
-        each_in_tile(scene, chunk, tile, 0, [&](int slot) {
-            float depth = 1 / inverse_depth[slot];
+        each_in_tile(scene, chunk, tile, [&](int slot) {
+            float depth = 1 / scene.projected[(size_t)chunk * kChunk + slot].inverse_depth;
             Entry e;
             std::memcpy(&e.key, &depth, 4);
             e.slot = chunk * kChunk + slot;
@@ -150,27 +142,21 @@ void draw_tile(Scene& scene, const Camera& camera, const TileLists& lists, const
     buffers.clear(tile);
     for (size_t k = 0; k < n && buffers.open; ++k) {
         if (k % 64 == 63) buffers.update_open();
-        const int chunk = entries[k].slot / kChunk, slot = entries[k].slot % kChunk;
-        Footprint f = footprint<Surfels>(scene, camera, tile, chunk, slot);
-        uint64_t cells = cells_of(f);
-        if (!(cells & buffers.open)) continue;
-        buffers.touched |= cells;
-        f4 rgb = color_of(colors, camera.eye, scene.id[entries[k].slot]);
-        if (f.flags & kClipped) {
-            if (Surfels) blend<Surfels, true, true, Depth>(buffers, f, rgb);
-            else blend<Surfels, false, true, Depth>(buffers, f, rgb);
-        } else if (Surfels && (f.flags & kLowPass)) {
-            blend<Surfels, Surfels, false, Depth>(buffers, f, rgb);
-        } else {
-            blend<Surfels, false, false, Depth>(buffers, f, rgb);
-        }
+        const int at = entries[k].slot;
+        const Footprint f = footprint(scene, camera, tile, at / kChunk, at % kChunk);
+        if (!visible(buffers, f)) continue;
+        const f4 rgb = color_of(colors, camera.eye, scene.id[at]);
+        const uint8_t flags = scene.flags[at];
+        if (flags & kClipped) blend<Surfels, Surfels, true, Depth>(buffers, f, rgb);
+        else if (Surfels && (flags & kLowPass)) blend<Surfels, Surfels, false, Depth>(buffers, f, rgb);
+        else blend<Surfels, false, false, Depth>(buffers, f, rgb);
     }
 }
 
 void write_tile(const TileBuffers& buffers, const Tile& tile, int width, const SortedOutput& out) {
     for (int y = 0; y < tile.height; ++y)
         for (int x = 0; x < tile.width; ++x) {
-            const int at = y * kStride + x;
+            const int at = y * kTile + x;
             const size_t pixel = (size_t)(tile.y0 + y) * width + tile.x0 + x;
             const float rest = buffers.rest[at], hit = 1 - rest;
             for (int c = 0; c < 3; ++c) out.color[3 * pixel + c] = buffers.color[c][at] + rest * out.background[c];
@@ -184,7 +170,7 @@ void write_tile(const TileBuffers& buffers, const Tile& tile, int width, const S
 void sorted(Scene& scene, const Camera& camera, const TileLists& lists, const Colors& colors, int threads,
             const SortedOutput& out) {
     parallel_for(lists.columns * lists.rows, threads, [&](int index) {
-        static thread_local TileBuffers buffers;
+        TileBuffers buffers;
         auto* draw = scene.surfels ? (out.depth ? draw_tile<true, true> : draw_tile<true, false>)
                                    : (out.depth ? draw_tile<false, true> : draw_tile<false, false>);
         draw(scene, camera, lists, colors, index, buffers);

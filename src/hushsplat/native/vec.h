@@ -21,7 +21,10 @@ typedef uint32_t u8 __attribute__((vector_size(32), aligned(32)));
 typedef int16_t s8 __attribute__((vector_size(16), aligned(16)));
 typedef float f4 __attribute__((vector_size(16), aligned(16)));
 
-#define HUSH_INLINE static inline __attribute__((always_inline))
+typedef int16_t s16 __attribute__((vector_size(32), aligned(32)));
+
+#define HUSH_MEMBER inline __attribute__((always_inline))
+#define HUSH_INLINE static HUSH_MEMBER
 
 HUSH_INLINE f8 splat(float x) { return f8{x, x, x, x, x, x, x, x}; }
 HUSH_INLINE i8 splat_int(int32_t x) { return i8{x, x, x, x, x, x, x, x}; }
@@ -60,6 +63,19 @@ HUSH_INLINE unsigned bits(i8 mask) {
     return r;
 #endif
 }
+
+// Sixteen short lanes: every second bit of the result is one lane.
+HUSH_INLINE unsigned bits(s16 mask) {
+#if defined(__AVX2__)
+    return (unsigned)_mm256_movemask_epi8((__m256i)mask) & 0x55555555u;
+#else
+    unsigned r = 0;
+    for (int k = 0; k < 16; ++k) r |= (unsigned)(mask[k] < 0) << (2 * k);
+    return r;
+#endif
+}
+
+HUSH_INLINE s16 load16(const int16_t* p) { s16 v; std::memcpy(&v, p, 32); return v; }
 
 HUSH_INLINE bool any(i8 mask) {
 #if defined(__AVX2__)
