@@ -95,7 +95,7 @@ def look_at_pose(eye: ArrayLike, target: ArrayLike, up: ArrayLike) -> Float64[Ar
         raise CameraError("the camera stands on its own target; move one of them.")
     forward = forward / length
     right = np.cross(forward, up)
-    if np.linalg.norm(right) < 1e-6 * max(np.linalg.norm(up), 1e-12):  # looks along `up`: any right will do
+    if np.linalg.norm(right) < 1e-6 * max(float(np.linalg.norm(up)), 1e-12):  # looks along `up`: any right will do
         right = np.cross(forward, np.roll(up, 1) + np.array([0.1, 0.2, 0.3]))
     right = right / np.linalg.norm(right)
     pose = np.eye(4)
