@@ -136,7 +136,7 @@ def test_numbered_frames_make_their_folder(tmp_path: Path) -> None:
 
 
 def test_output_and_camera_must_fit(tmp_path: Path) -> None:
-    still = Camera.look_at(np.array([0, 0, -1]), np.zeros(3))
+    still = Camera.look_at(np.array([0, 0, -1]), np.zeros(3), np.array([0, -1, 0]))
     with pytest.raises(HushsplatError, match="a video needs a moving camera"), frame_writer(tmp_path / "a.mp4", still):
         pass
     with pytest.raises(HushsplatError, match="3 frames need a video"), frame_writer(tmp_path / "a.png", ring(3)):

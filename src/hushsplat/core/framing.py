@@ -20,9 +20,12 @@ UP_AXES = {"-y": (0.0, -1.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 MOST_GAUSSIANS = 50_000  # ours: a guess needs no more than this many
 BINS = 20  # of the histograms of level surfaces along an axis
 END_BINS = 3
-# Ours, from six real scenes: of all surfaces that face along the up axis, 23 to 84 % lie in one bin (a floor, a table
-# top); along the other axes at most 20 %.
+# Ours, set by looking at seven files of five real scenes. Of all surfaces that face along the up axis, the largest bin
+# has 26 to 94 % where there is a floor; along the other axes at most 20 %. A lone figure (biker) has 13 % and falls to
+# the default. All seven come out right as they are. Turned to each of the three conventions, 17 of 21 do: a room with a
+# ceiling that has y up, and the figure with anything but -y up, come out wrong; then the user has to say.
 FLOOR_SHARE = 0.2
+# The rest is set by eye on pictures of the same five scenes.
 DIRECTIONS = 16  # places around the target that are tried
 ELEVATION_DEG = 20.0
 BULK_PERCENT = 90.0  # of the detail is in the picture
