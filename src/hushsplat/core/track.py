@@ -10,7 +10,7 @@ from numpy import ndarray as Array
 
 from hushsplat.core.camera import Camera
 from hushsplat.core.errors import TrackError
-from hushsplat.core.rotations import matrix_from_quaternion, quaternion_from_matrix, sign_continuous, slerp
+from hushsplat.core.rotations import matrix_from_quaternion, quaternion_from_matrix, slerp
 from hushsplat.core.splines import curve, segment_of
 
 MAX_FRAMES = 1_000_000  # four and a half hours at 60 frames a second; more is a mistake, not a wish
@@ -90,7 +90,7 @@ class Track:
         rotations = self.world_from_camera[:, :3, :3]
         if len(self) == 1:
             return np.repeat(rotations, len(at), axis=0)
-        quaternions = sign_continuous(quaternion_from_matrix(rotations))
+        quaternions = quaternion_from_matrix(rotations)
         segment = segment_of(self.times_s, at)
         start, end = self.times_s[segment], self.times_s[segment + 1]
         between = slerp(quaternions[segment], quaternions[segment + 1], (at - start) / (end - start))
