@@ -18,19 +18,40 @@ HUSH_INLINE V3 cross(V3 a, V3 b) { return {a.y * b.z - a.z * b.y, a.z * b.x - a.
 HUSH_INLINE f8 dot(V3 a, V3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
 
 struct Form {
-    f8 ux, uy, vy, gx, gy, hxx, hxy, hyy;  // as in ProjectedRow, offsets in px
-    f8 x_low, x_high, y_low, y_high;       // px, of the footprint
+    f8 ux, uy, vy, gx, gy, hxx, hxy, hyy;  // as in Projected
+    f8 x_low, x_high, y_low, y_high;       // of the footprint: slopes x / z and y / z
     f8 zz;                                 // variance along the depth axis
-    i8 unbounded;                          // the footprint reaches the plane of the eye
 };
 
-// Ends of the footprint along one axis of the picture: middle ± sqrt(disc) / |m|, with m < 0.
-HUSH_INLINE void extent(f8 middle, f8 disc, f8 m, float focal, float principal, f8* low, f8* high) {
-    f8 scale = splat(focal) / m;
-    f8 half = sqrt(max(disc, splat(0))) * -scale;
-    f8 at = middle * scale + splat(principal);
-    *low = at - half;
-    *high = at + half;
+// Least and largest slope x / z of the ellipsoid D² <= level of covariance xx, xz, zz around (x, z), as far as it lies
+// behind the near plane. Slopes of tangents through the eye solve m b² - 2 g b + gxx = 0; `disc` = g² - m gxx.
+HUSH_INLINE void slopes(f8 x, f8 z, f8 xx, f8 xz, f8 zz, f8 level, f8 disc, float near, f8* low, f8* high) {
+    f8 m = level * zz - z * z, g = level * xz - x * z;
+    f8 root = sqrt(max(disc, splat(0)));
+    f8 im = splat(1) / m;
+    f8 a = (g + root) * im, b = (g - root) * im;
+    *low = min(a, b);
+    *high = max(a, b);
+    f8 reach = sqrt(level * zz);
+    i8 cut = ~(z - reach > splat(near));
+    if (!any(cut)) return;
+    // Cut by the near plane: the ends are tangent points behind it, or lie on the cut itself.
+    const f8 inf = splat(1e9f);
+    f8 cut_low = inf, cut_high = -inf;
+    for (f8 slope : {a, b}) {
+        f8 lx = xx - slope * xz, lz = xz - slope * zz;  // covariance times (1, -slope)
+        f8 at = z - (x - slope * z) * lz / max(lx - slope * lz, splat(1e-30f));
+        i8 real = (disc >= splat(0)) & (at > splat(near) * splat(0.999f));
+        cut_low = real ? min(cut_low, slope) : cut_low;
+        cut_high = real ? max(cut_high, slope) : cut_high;
+    }
+    f8 back = splat(near) - z, izz = splat(1) / max(zz, splat(1e-30f));
+    f8 middle = x + xz * izz * back;
+    f8 half = sqrt(max((level - back * back * izz) * (xx - xz * xz * izz), splat(0)));
+    cut_low = min(cut_low, (middle - half) * splat(1 / near));
+    cut_high = max(cut_high, (middle + half) * splat(1 / near));
+    *low = cut ? cut_low : *low;
+    *high = cut ? cut_high : *high;
 }
 
 HUSH_INLINE Form surfel_form(const Camera& camera, V3 c, V3 a, V3 b, f8 level) {
@@ -54,14 +75,10 @@ HUSH_INLINE Form surfel_form(const Camera& camera, V3 c, V3 a, V3 b, f8 level) {
     form.hxx = form.hxy = form.hyy = splat(0);
 
     form.zz = a.z * a.z + b.z * b.z;
-    f8 m = level * form.zz - c.z * c.z;
-    form.unbounded = m > splat(-1e-6f) * c.z * c.z;
-    m = form.unbounded ? splat(-1) : m;
-    f8 xz = a.x * a.z + b.x * b.z, yz = a.y * a.z + b.y * b.z;
-    extent(level * xz - c.x * c.z, level * (ca.y * ca.y + bc.y * bc.y - level * n.y * n.y), m, camera.fx, camera.cx,
-           &form.x_low, &form.x_high);
-    extent(level * yz - c.y * c.z, level * (ca.x * ca.x + bc.x * bc.x - level * n.x * n.x), m, camera.fy, camera.cy,
-           &form.y_low, &form.y_high);
+    slopes(c.x, c.z, a.x * a.x + b.x * b.x, a.x * a.z + b.x * b.z, form.zz, level,
+           level * (ca.y * ca.y + bc.y * bc.y - level * n.y * n.y), camera.near, &form.x_low, &form.x_high);
+    slopes(c.y, c.z, a.y * a.y + b.y * b.y, a.y * a.z + b.y * b.z, form.zz, level,
+           level * (ca.x * ca.x + bc.x * bc.x - level * n.x * n.x), camera.near, &form.y_low, &form.y_high);
     return form;
 }
 
@@ -108,11 +125,8 @@ HUSH_INLINE Form ellipsoid_form(const Camera& camera, V3 c, const f8* world, f8 
     form.vy = c.z * c.z * sqrt(is0) * turn * ify;
 
     form.zz = zz;
-    f8 m = level * zz - c.z * c.z;
-    form.unbounded = m > splat(-1e-6f) * c.z * c.z;
-    m = form.unbounded ? splat(-1) : m;
-    extent(level * xz - c.x * c.z, level * (nyy - level * jyy), m, camera.fx, camera.cx, &form.x_low, &form.x_high);
-    extent(level * yz - c.y * c.z, level * (nxx - level * jxx), m, camera.fy, camera.cy, &form.y_low, &form.y_high);
+    slopes(c.x, c.z, xx, xz, zz, level, level * (nyy - level * jyy), camera.near, &form.x_low, &form.x_high);
+    slopes(c.y, c.z, yy, yz, zz, level, level * (nxx - level * jxx), camera.near, &form.y_low, &form.y_high);
     return form;
 }
 
@@ -170,6 +184,10 @@ void project_chunk(Scene& scene, const Camera& camera, int chunk) {
         f8 center_y = splat(camera.fy) * c.y * iz + splat(camera.cy);
         f8 reach = sqrt(level * form.zz);
         f8 z_low = c.z - reach, z_high = c.z + reach;
+        form.x_low = splat(camera.fx) * form.x_low + splat(camera.cx);
+        form.x_high = splat(camera.fx) * form.x_high + splat(camera.cx);
+        form.y_low = splat(camera.fy) * form.y_low + splat(camera.cy);
+        form.y_high = splat(camera.fy) * form.y_high + splat(camera.cy);
         i8 low_pass = splat_int(0);
         if constexpr (Surfels) {
             f8 radius = sqrt(splat(0.5f) * level);
@@ -182,10 +200,6 @@ void project_chunk(Scene& scene, const Camera& camera, int chunk) {
             f8 least = c.z / z_high;
             low_pass = ~(steepest < splat(2) * least * least);
         }
-        form.x_low = form.unbounded ? splat(-1) : form.x_low;
-        form.y_low = form.unbounded ? splat(-1) : form.y_low;
-        form.x_high = form.unbounded ? splat(1e6f) : form.x_high;
-        form.y_high = form.unbounded ? splat(1e6f) : form.y_high;
         i8 x0, x1, y0, y1;
         pixel_range(form.x_low, form.x_high, camera.width, &x0, &x1);
         pixel_range(form.y_low, form.y_high, camera.height, &y0, &y1);
