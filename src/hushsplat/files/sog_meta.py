@@ -9,6 +9,7 @@ from jaxtyping import Float32, Float64
 from numpy import ndarray as Array
 
 from hushsplat.core.errors import SceneError
+from hushsplat.files.sog_members import plain_name
 from hushsplat.files.strict_json import Record
 
 CODEBOOK_ENTRIES = 256  # SOG: a byte per value
@@ -61,7 +62,7 @@ def parse_meta(where: str, text: bytes) -> SogMeta:
     if meta.values["version"] != 2:
         raise meta.refusal("version", meta.values["version"], "2")
     means, scales, quats, sh0 = (meta.record(key) for key in ("means", "scales", "quats", "sh0"))
-    low, high = means.names("files", 2)
+    low, high = _files(means, 2)
     return SogMeta(
         count=meta.integer("count", 0, MAX_COUNT),
         is_surfels=meta.values.get("model") == "2dgs",
@@ -69,16 +70,16 @@ def parse_meta(where: str, text: bytes) -> SogMeta:
         means_max=np.array(means.numbers("maxs", 3, MAX_LOG)),
         means_files=(low, high),
         scales_codebook=_codebook(scales, MAX_LOG),
-        scales_file=scales.names("files", 1)[0],
-        quats_file=quats.names("files", 1)[0],
+        scales_file=_files(scales, 1)[0],
+        quats_file=_files(quats, 1)[0],
         sh0_codebook=_codebook(sh0, MAX_SH),
-        sh0_file=sh0.names("files", 1)[0],
+        sh0_file=_files(sh0, 1)[0],
         palette=_palette(meta.record("shN")) if meta.values.get("shN") is not None else None,
     )
 
 
 def _palette(record: Record) -> Palette:
-    centroids, labels = record.names("files", 2)
+    centroids, labels = _files(record, 2)
     return Palette(
         degree=record.integer("bands", 1, 3),
         count=record.integer("count", 1, PALETTE_MAX),
@@ -86,6 +87,10 @@ def _palette(record: Record) -> Palette:
         centroids_file=centroids,
         labels_file=labels,
     )
+
+
+def _files(record: Record, count: int) -> list[str]:
+    return [plain_name(record.where, name) for name in record.names("files", count)]
 
 
 def _codebook(record: Record, limit: float) -> Float32[Array, " 256"]:

@@ -21,8 +21,8 @@ from hushsplat.files.sog_meta import PALETTE_ROW, Palette, SogMeta, parse_meta
 META = "meta.json"
 META_BYTES_MAX = 4 << 20  # ours: three codebooks are 15 KiB
 SLACK_PIXELS = 4096  # ours: pictures may have up to twice the pixels they need, and this
-# Ours: a scene of more than a million Gaussians has at least a byte for 256 of them; a tighter one is a bomb.
-FREE_COUNT, GAUSSIANS_PER_BYTE = 1_000_000, 256
+# Ours: a scene of more Gaussians than this has at least a byte for 128 of them; a tighter one is a bomb.
+FREE_COUNT, GAUSSIANS_PER_BYTE = 250_000, 128
 FIRST_MODE = 252  # SOG: the alpha of a quaternion is this plus the index of its largest component, in w, x, y, z
 
 
@@ -34,11 +34,11 @@ def read_sog(path: str | os.PathLike[str]) -> Gaussians:
     path = Path(path)
     with open_members(path) as members:
         name = path.name if path.suffix.lower() == ".json" else META
-        meta = parse_meta(_where(members, name), members.read(name, META_BYTES_MAX))
+        meta = parse_meta(members.where(name), members.read(name, META_BYTES_MAX))
         file_bytes = sum(members.size(file) for file in {name, *meta.files})
         if meta.count > FREE_COUNT + GAUSSIANS_PER_BYTE * file_bytes:
             raise SceneError(
-                f"{_where(members, name)}: count is {meta.count}, which files of {file_bytes} bytes cannot hold; "
+                f"{members.where(name)}: count is {meta.count}, which files of {file_bytes} bytes cannot hold; "
                 "the scene is damaged."
             )
         means = _means(members, meta)
@@ -53,10 +53,6 @@ def read_sog(path: str | os.PathLike[str]) -> Gaussians:
         return checked(path, means, scales, rotations, sh0[:, 3] / np.float32(255), sh)
 
 
-def _where(members: Members, name: str) -> str:
-    return f"{members.path}: {name}"
-
-
 def _means(members: Members, meta: SogMeta) -> Float32[Array, "n 3"]:
     low, high = (_pixels(members, name, meta.count)[:, :3].astype(np.uint16) for name in meta.means_files)
     share = (low | high << 8) / 65535
@@ -69,7 +65,7 @@ def _rotations(members: Members, meta: SogMeta) -> Float32[Array, "n 4"]:
     modes = pixels[:, 3]
     if len(modes) and modes.min() < FIRST_MODE:
         raise SceneError(
-            f"{_where(members, meta.quats_file)}: alpha of Gaussian {modes.argmin()} is {modes.min()}, "
+            f"{members.where(meta.quats_file)}: alpha of Gaussian {modes.argmin()} is {modes.min()}, "
             "expected 252 to 255; the picture is damaged or was compressed with loss."
         )
     stored = (pixels[:, :3] / np.float32(127.5) - 1) * np.float32(np.sqrt(0.5))
@@ -88,7 +84,7 @@ def _higher_bands(members: Members, palette: Palette, count: int) -> Float32[Arr
     picture = _picture(members, name, 1, 2 * rows * PALETTE_ROW * coefficients + SLACK_PIXELS)
     if picture.shape[1] != PALETTE_ROW * coefficients:
         raise SceneError(
-            f"{_where(members, name)}: is {picture.shape[1]} pixels wide, expected {PALETTE_ROW * coefficients} for "
+            f"{members.where(name)}: is {picture.shape[1]} pixels wide, expected {PALETTE_ROW * coefficients} for "
             f"{palette.degree} SH bands."
         )
     entries = picture[..., :3].reshape(-1, coefficients, 3)[: palette.count]
@@ -96,7 +92,7 @@ def _higher_bands(members: Members, palette: Palette, count: int) -> Float32[Arr
     labels = pixels[:, 0] | pixels[:, 1].astype(np.uint16) << 8
     if len(labels) and labels.max() >= len(entries):
         raise SceneError(
-            f"{_where(members, palette.labels_file)}: the label of Gaussian {labels.argmax()} is {labels.max()}, but "
+            f"{members.where(palette.labels_file)}: the label of Gaussian {labels.argmax()} is {labels.max()}, but "
             f"the palette has {len(entries)} entries."
         )
     return palette.codebook[entries][labels]
@@ -110,7 +106,7 @@ def _pixels(members: Members, name: str, count: int) -> UInt8[Array, "n 4"]:
 def _picture(members: Members, name: str, fewest: int, most: int) -> UInt8[Array, "h w 4"]:
     """A WebP picture as RGBA; its size is looked up before memory is allocated for its pixels."""
     content = members.read(name, 4 * most + 65536)  # lossless WebP is never larger than its pixels, but for headers
-    where = _where(members, name)
+    where = members.where(name)
     width, height = _webp_size(where, content)
     if not fewest <= width * height <= most:
         raise SceneError(f"{where}: has {width}×{height} pixels, expected {fewest} to {most}; the picture is damaged.")

@@ -15,7 +15,7 @@ from hushsplat.files.sog_meta import MAX_COUNT
 from hushsplat.files.sog_read import read_sog
 from hushsplat.files.strict_json import Record
 
-LOD_META_BYTES_MAX = 64 << 20  # ours: a leaf takes about 1 KiB and stands for 30,000 Gaussians
+LOD_META_BYTES_MAX = 16 << 20  # ours: a leaf takes 2 KiB and stands for 30,000 Gaussians
 MAX_LEVELS = 64  # ours: each level halves the scene or more
 
 Runs = dict[int, list[tuple[int, int]]]  # by the index of a file: first Gaussian and number of Gaussians
@@ -79,9 +79,9 @@ def _levels(meta: Record, file_count: int) -> dict[int, Runs]:
             continue
         lods = node.record("lods")
         for key in lods.values:
-            run = lods.record(key)
             if not key.isascii() or not key.isdigit() or len(key) > 3 or int(key) >= level_count:
                 raise SceneError(f"{lods.where}: names a level {key[:20]!r}, expected 0 to {level_count - 1}.")
+            run = lods.record(key)
             first, count = run.integer("offset", 0, MAX_COUNT), run.integer("count", 0, MAX_COUNT)
             levels[int(key)][run.integer("file", 0, file_count - 1)].append((first, count))
     return levels

@@ -33,7 +33,7 @@ COORDINATE_SYSTEM = 0xADBE0003  # an extension: one uint32, the axis system
 EXTENSION_BYTES_READ = 65536  # ours: of the extensions behind a gzip stream; the one we want has 12
 
 # Ours: real files grow by less than 10 when decompressed; more than this is a bomb.
-FREE_BYTES, GROWTH = 64 << 20, 64
+FREE_BYTES, GROWTH = 16 << 20, 64
 CHUNK_BYTES = 1 << 20
 
 
