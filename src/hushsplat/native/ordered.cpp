@@ -9,7 +9,7 @@ namespace hush::HUSH_ISA {
 namespace {
 
 constexpr int kPatch = 16;                  // px: side of the squares whose fragments are collected at a time
-constexpr size_t kMostFragments = 1 << 19;  // collected before the pixels drop what lies behind opaque ones
+constexpr size_t kFragments = 1 << 19;      // room at first; when it is full, pixels drop what lies behind opaque ones
 constexpr float kNothingLeft = 1e-8f;       // transmittance behind which a fragment cannot be told from none
 
 struct Sample {
@@ -26,14 +26,28 @@ bool before(const Sample& a, const Sample& b) {
 
 struct Patch {
     Buffer<Sample> samples, scratch;
-    size_t count = 0;
+    size_t count = 0, capacity = 0;
     float cut[kPatch * kPatch];  // depth behind which a pixel takes nothing more
 
     void clear() {
-        samples.resize(kMostFragments + kPatch * kPatch);
-        scratch.resize(kMostFragments + kPatch * kPatch);
+        if (!capacity) grow(kFragments);
         count = 0;
         for (float& c : cut) c = 3e38f;
+    }
+
+    void grow(size_t size) {
+        Buffer<Sample> larger(size);
+        if (count) std::memcpy(larger.get(), samples.get(), count * sizeof(Sample));
+        std::swap(samples, larger);
+        scratch.resize(size);
+        capacity = size;
+    }
+
+    // Room for one more Gaussian. Alphas are at least 1/255, so a pixel is opaque after 4700 of them: this ends.
+    void make_room() {
+        if (count + kPatch * kPatch <= capacity) return;
+        compact();
+        if (count > capacity / 2) grow(2 * capacity);
     }
 
     // By pixel (counting), then by depth inside each pixel.
@@ -68,6 +82,7 @@ struct Patch {
 
 template <bool Surfels, bool LowPass, bool Clipped>
 void collect(Patch& patch, const Footprint& f, int32_t id) {
+    patch.make_room();
     const float opacity = __builtin_expf(0.5f * f.p.log_opacity);
     const f8 level = splat(f.p.log_opacity + kMaxLevel);
     for (int y = f.y0 & -kCell; y < f.y1; y += kCell) {
@@ -87,7 +102,6 @@ void collect(Patch& patch, const Footprint& f, int32_t id) {
             }
         }
     }
-    if (patch.count > kMostFragments - kPatch * kPatch) patch.compact();
 }
 
 void resolve(Patch& patch, const Tile& tile, const Camera& camera, const Colors& colors, const SortedOutput& out) {
