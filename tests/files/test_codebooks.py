@@ -47,6 +47,11 @@ def test_few_vectors_are_exact():
     np.testing.assert_array_equal(palette[labels], vectors)
 
 
+def test_equal_vectors_weigh_more():
+    vectors = np.array([[0.0, 5.0]] * 9 + [[1.0, 5.0]], np.float32)
+    np.testing.assert_allclose(fit_palette(vectors, 1)[0], [[0.1, 5]])
+
+
 @pytest.mark.parametrize("size", [1, 50, 1024, 1500, 4096])
 def test_palettes_have_their_size(size):
     vectors = np.random.default_rng(0).normal(size=(6000, 3)).astype(np.float32)

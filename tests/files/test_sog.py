@@ -18,6 +18,7 @@ from hushsplat.core.gaussians import Gaussians
 from hushsplat.files import sog_read, sog_write
 from hushsplat.files.sog import read_sog, read_streamed_sog, write_sog
 
+pytestmark = pytest.mark.filterwarnings("error")
 quick = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -134,6 +135,8 @@ def test_the_same_scene_makes_the_same_file(tmp_path):
     for name in "ab":
         write_sog(random_gaussians(), tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    with zipfile.ZipFile(tmp_path / "a") as archive:
+        assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}  # not the time of day
 
 
 def test_neighbours_in_space_become_neighbours():
@@ -191,6 +194,12 @@ def test_pixels_by_hand(tmp_path):
     np.testing.assert_allclose(read.sh[:, 1:], [first, np.add(first, 0.15)], atol=1e-6)
 
 
+def test_a_quaternion_that_is_too_long(tmp_path):
+    members = {**by_hand(), "quats": webp([[[255, 255, 0, 253], [128, 128, 128, 252]]])}
+    read = read_sog(bundle(tmp_path / "scene.sog", members))
+    np.testing.assert_allclose(read.rotations[0], np.array([1, 0, 1, -1]) / np.sqrt(3), rtol=1e-6)
+
+
 def test_a_folder_its_meta_and_its_bundle_are_the_same(tmp_path):
     write_sog(random_gaussians(100), tmp_path / "scene.sog")
     members = members_of(tmp_path / "scene.sog")
@@ -232,6 +241,7 @@ def picture(name, content):
 
 
 LOSSY = webp(np.zeros((1, 2, 3)), lossless=False, exact=False)
+TWO_IN_ONE = LOSSY + webp(np.zeros((1, 2, 3)))[12:]  # a decoder takes the first, its size is not that of the second
 HUGE = b"RIFF\x1e\0\0\0WEBPVP8L\x11\0\0\0\x2f" + struct.pack("<I", 16382 | 16382 << 14) + bytes(20)
 WRONG = [
     (changed(["version"], ...), r"meta\.json: version is missing: SOG version 1 is not read; convert it with splat-tr"),
@@ -268,6 +278,7 @@ WRONG = [
     (picture("low", b""), r"low: is not a WebP picture"),
     (picture("low", webp(np.zeros((1, 2, 3)))[:-9]), r"low: the WebP picture is damaged"),
     (picture("low", LOSSY), r"low: is not a lossless still WebP picture; SOG needs exact pixels"),
+    (picture("low", TWO_IN_ONE), r"low: is not a lossless still"),
     (picture("low", HUGE), r"low: has 16383×16383 pixels, expected 2 to 4100; the picture is damaged"),
     (picture("low", bytes(100_000)), r"low has 100000 bytes, expected at most 81936"),
     (picture("quats", webp(np.full((1, 2, 4), 251))), r"quats: alpha of Gaussian 0 is 251, expected 252 to 255"),

@@ -20,6 +20,7 @@ from hushsplat.files.ply import read_ply
 from hushsplat.files.spz import read_spz, write_spz
 
 RUB, RDF = 4, 6
+pytestmark = pytest.mark.filterwarnings("error")
 quick = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -171,6 +172,8 @@ def test_version_3_rotations_by_hand():
     w, x, y, z = spz_packing.unpack_smallest_three(struct.pack("<I", packed))[0]
     np.testing.assert_allclose([x, y, z], [np.sqrt(0.5), -np.sqrt(0.5) * 256 / 511, 0], rtol=1e-6)
     np.testing.assert_allclose(w, np.sqrt(0.5 - 0.5 * (256 / 511) ** 2), rtol=1e-6)
+    too_long = spz_packing.unpack_smallest_three(struct.pack("<I", 511 << 20 | 511 << 10 | 511))
+    np.testing.assert_allclose(too_long, [[np.sqrt(0.5), 0, np.sqrt(0.5), np.sqrt(0.5)]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("degree", [0, 2])
@@ -327,6 +330,11 @@ def test_a_gzip_bomb_is_read_no_further_than_needed(tmp_path):
     content = header(3, 1) + bytes(20) + bytes(50_000_000)
     read = read_hostile(read_spz, tmp_path / "bomb.spz", gzip.compress(content), bytes_per_byte=8)
     assert len(read) == 1
+
+
+def test_memory_comes_with_the_bytes_and_not_with_the_count(tmp_path):
+    content = gzip.compress(header(3, 700_000) + bytes(100))
+    assert read_hostile(read_spz, tmp_path / "bad.spz", content) is None
 
 
 def test_a_zstd_bomb_is_read_no_further_than_needed(tmp_path):

@@ -130,7 +130,7 @@ def _webp_size(where: str, content: bytes) -> tuple[int, int]:
         if kind == b"VP8L" and content[offset + 8] == 0x2F:
             (bits,) = struct.unpack_from("<I", content, offset + 9)
             return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-        if kind in (b"VP8 ", b"ANIM", b"ANMF"):
+        if kind in (b"VP8 ", b"ANIM", b"ANMF"):  # what follows is not the picture that will be decoded
             break
         offset += 8 + size + size % 2
     raise SceneError(f"{where}: is not a lossless still WebP picture; SOG needs exact pixels.")

@@ -128,7 +128,7 @@ def _webp(pixels: UInt8[Array, "n c"], width: int | None = None, height: int | N
     picture = np.zeros((height * width, channels), np.uint8)
     picture[: len(pixels)] = pixels
     content = BytesIO()
-    image = Image.fromarray(picture.reshape(height, width, channels), "RGB" if channels == 3 else "RGBA")
+    image = Image.fromarray(picture.reshape(height, width, channels))  # RGB or RGBA by its channels
     # exact: keep the colours where alpha is 0, they are numbers. Quality is the effort here.
     image.save(content, "WEBP", lossless=True, exact=True, quality=60, method=4)
     return content.getvalue()
