@@ -113,7 +113,9 @@ HUSH_INLINE Fragment fragment(const Footprint& f, const CellRows<Surfels, LowPas
     } else {
         g.s = t * t + ((splat(p.hxx) * dx + splat(rows.h1[row])) * dx + splat(rows.h0[row]));
         g.inverse_depth = splat(p.inverse_depth) * g.s / t;
-        if constexpr (Clipped) g.valid = (t > splat(0)) & (g.inverse_depth * splat(f.near) < splat(1));
+        // Of absurdly large ellipsoids S may be rounded below 0.
+        if constexpr (Clipped)
+            g.valid = (t > splat(0)) & (g.s > splat(0)) & (g.inverse_depth * splat(f.near) < splat(1));
     }
     return g;
 }
