@@ -41,10 +41,12 @@ struct Levels {
     HUSH_MEMBER f8 reach(uint32_t first) const { return load(most + (first * inverse_of(kRowStep) & (kTable - 1))); }
 };
 
-// The buffers of a tile: nearest 1/z and who holds it; `cell` and `farthest` are the least 1/z of each cell and of all.
+// The buffers of a tile: nearest 1/z and who holds it; `row`, `cell` and `farthest` are the least 1/z of each row of
+// each cell, of each cell, and of the tile, as of the last update.
 struct TileBuffers {
     alignas(64) float inverse_depth[kTile * kTile];
     alignas(64) int32_t id[kTile * kTile];
+    alignas(64) float row[kCells * kCells][kCell];
     alignas(64) float cell[kCells * kCells];
     float farthest;
     uint64_t touched;  // cells that changed since `cell` was last brought up to date
@@ -66,8 +68,10 @@ struct TileBuffers {
         for (uint64_t left = touched; left; left &= left - 1) {
             int index = __builtin_ctzll(left);
             const float* corner = inverse_depth + index / kCells * kCell * kTile + index % kCells * kCell;
-            f8 least = load(corner);
-            for (int y = 1; y < kCell; ++y) least = min(least, load(corner + y * kTile));
+            f8 rows[kCell];
+            for (int y = 0; y < kCell; ++y) rows[y] = load(corner + y * kTile);
+            f8 least = row_minima(rows);
+            store(row[index], least);
             cell[index] = horizontal_min(least);
         }
         touched = 0;
@@ -88,7 +92,8 @@ __attribute__((noinline)) void draw(TileBuffers& buffers, const Levels& levels, 
         for (int x = f.x0 & -kCell; x < f.x1; x += kCell) {
             const int cell = y / kCell * kCells + x / kCell;
             if (buffers.cell[cell] >= f.nearest) continue;
-            unsigned left = rows.needed(f, x, levels.reach(line + (uint32_t)x) + log_opacity);
+            unsigned left = rows.needed(f, x, levels.reach(line + (uint32_t)x) + log_opacity) &
+                            bits(load(buffers.row[cell]) < splat(f.nearest));
             if (!left) continue;
             const f8 dx = splat((float)x + 0.5f - f.p.center_x) + iota();
             i8 changed = splat_int(0);
@@ -113,29 +118,82 @@ HUSH_INLINE uint32_t anchor(float center) {  // the pixel of the centre, as rend
     return (uint32_t)(int32_t)std::floor(center);
 }
 
+// Gaussians of a few chunks, to be drawn roughly front to back: the sooner the nearest ones are drawn, the more of the
+// others is hidden. The order never changes what is seen, only what it costs.
+struct Batch {
+    static constexpr int kWanted = 1024, kBuckets = 128;
+    int32_t slot[kWanted + kChunk], ordered[kWanted + kChunk];
+    float nearness[kWanted + kChunk];  // largest 1 / depth of the footprint
+    int count = 0;
+
+    void add(int32_t at, float nearest) {
+        slot[count] = at;
+        nearness[count++] = nearest;
+    }
+
+    void sort() {
+        float low = nearness[0], high = nearness[0];
+        for (int k = 1; k < count; ++k) {
+            low = nearness[k] < low ? nearness[k] : low;
+            high = nearness[k] > high ? nearness[k] : high;
+        }
+        const float scale = high > low ? (kBuckets - 1) / (high - low) : 0;
+        uint8_t bucket[kWanted + kChunk];
+        int begin[kBuckets + 1] = {};
+        for (int k = 0; k < count; ++k) {
+            bucket[k] = (uint8_t)((high - nearness[k]) * scale);
+            ++begin[bucket[k] + 1];
+        }
+        for (int k = 0; k < kBuckets; ++k) begin[k + 1] += begin[k];
+        for (int k = 0; k < count; ++k) ordered[begin[bucket[k]]++] = slot[k];
+    }
+};
+
+template <bool Surfels>
+HUSH_INLINE void draw_one(const Scene& scene, const Camera& camera, const Tile& tile, const Levels& levels, uint32_t sequence,
+                          int32_t at, TileBuffers& buffers) {
+    const int32_t id = scene.id[at];
+    const Projected& p = scene.projected[at];
+    const uint32_t first = mix32((uint32_t)id ^ sequence) + (uint32_t)tile.x0 - anchor(p.center_x) +
+                           (uint32_t)kRowStep * ((uint32_t)tile.y0 - anchor(p.center_y));
+    const Footprint f = footprint(scene, camera, tile, at / kChunk, at % kChunk);
+    const uint8_t flags = scene.flags[at];
+    if (flags & kClipped) draw<Surfels, Surfels, true>(buffers, levels, f, first, id);
+    else if (Surfels && (flags & kLowPass)) draw<Surfels, Surfels, false>(buffers, levels, f, first, id);
+    else draw<Surfels, false, false>(buffers, levels, f, first, id);
+}
+
 template <bool Surfels>
 __attribute__((noinline)) void draw_tile(Scene& scene, const Camera& camera, const TileLists& lists, int index,
                                          const Levels& levels, uint32_t sequence, TileBuffers& buffers) {
     const Tile tile = tile_at(lists, camera, index);
     buffers.clear(tile);
-    for (int entry = lists.begin[index]; entry < lists.begin[index + 1]; ++entry) {
-        const int chunk = lists.chunk[entry];
-        if (lists.inverse_near[chunk] <= buffers.farthest) break;  // this one and all behind it are hidden
-        ensure_projected(scene, camera, chunk);
-        if (scene.reach[chunk].nearest <= buffers.farthest) continue;
-        each_in_tile(scene, chunk, tile, [&](int slot) {
-            const size_t at = (size_t)chunk * kChunk + slot;
-            if (scene.nearest[at] <= buffers.farthest) return;
-            const int32_t id = scene.id[at];
-            const Projected& p = scene.projected[at];
-            const uint32_t first = mix32((uint32_t)id ^ sequence) + (uint32_t)tile.x0 - anchor(p.center_x) +
-                                   (uint32_t)kRowStep * ((uint32_t)tile.y0 - anchor(p.center_y));
-            const Footprint f = footprint(scene, camera, tile, chunk, slot);
-            const uint8_t flags = scene.flags[at];
-            if (flags & kClipped) draw<Surfels, Surfels, true>(buffers, levels, f, first, id);
-            else if (Surfels && (flags & kLowPass)) draw<Surfels, Surfels, false>(buffers, levels, f, first, id);
-            else draw<Surfels, false, false>(buffers, levels, f, first, id);
-        });
+    Batch batch;
+    for (int entry = lists.begin[index]; entry < lists.begin[index + 1];) {
+        batch.count = 0;
+        for (; entry < lists.begin[index + 1] && batch.count < Batch::kWanted; ++entry) {
+            const int chunk = lists.chunk[entry];
+            if (lists.inverse_near[chunk] <= buffers.farthest) {  // this one and all behind it are hidden
+                entry = lists.begin[index + 1];
+                break;
+            }
+            ensure_projected(scene, camera, chunk);
+            if (scene.reach[chunk].nearest <= buffers.farthest) continue;
+            each_in_tile(scene, chunk, tile, [&](int slot) {
+                const int at = chunk * kChunk + slot;
+                if (scene.nearest[at] <= buffers.farthest) return;
+                batch.add(at, scene.nearest[at]);
+                __builtin_prefetch(&scene.projected[at]);  // drawn soon, in another order
+                __builtin_prefetch(&scene.id[at]);
+            });
+        }
+        if (!batch.count) continue;
+        batch.sort();
+        for (int k = 0; k < batch.count; ++k) {
+            if (scene.nearest[batch.ordered[k]] <= buffers.farthest) continue;
+            draw_one<Surfels>(scene, camera, tile, levels, sequence, batch.ordered[k], buffers);
+            if (k % 32 == 31) buffers.update_farthest();
+        }
         buffers.update_farthest();
     }
 }

@@ -120,6 +120,25 @@ HUSH_INLINE f8 exp2_negative(f8 x) {
     return p * (f8)scale;
 }
 
+#if defined(__clang__)
+#define HUSH_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define HUSH_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, i8{__VA_ARGS__})
+#endif
+
+// Lane k of the result is the least lane of rows[k].
+HUSH_INLINE f8 row_minima(const f8 rows[8]) {
+    f8 half[4], quarter[2];
+    for (int k = 0; k < 4; ++k)
+        half[k] = min(HUSH_SHUFFLE(rows[k], rows[k + 4], 0, 1, 2, 3, 8, 9, 10, 11),
+                      HUSH_SHUFFLE(rows[k], rows[k + 4], 4, 5, 6, 7, 12, 13, 14, 15));
+    for (int k = 0; k < 2; ++k)
+        quarter[k] = min(HUSH_SHUFFLE(half[2 * k], half[2 * k + 1], 0, 8, 1, 9, 4, 12, 5, 13),
+                         HUSH_SHUFFLE(half[2 * k], half[2 * k + 1], 2, 10, 3, 11, 6, 14, 7, 15));
+    return min(HUSH_SHUFFLE(quarter[0], quarter[1], 0, 1, 8, 9, 4, 5, 12, 13),
+               HUSH_SHUFFLE(quarter[0], quarter[1], 2, 3, 10, 11, 6, 7, 14, 15));
+}
+
 HUSH_INLINE float horizontal_min(f8 v) {
     float r = v[0];
     for (int k = 1; k < 8; ++k) r = v[k] < r ? v[k] : r;
