@@ -9,6 +9,7 @@ from numpy.random import PCG64, Generator
 from hushsplat.core.harmonics import sh_basis
 from hushsplat.synth.gloss import _add_lobe
 from hushsplat.synth.light import TO_SUN, displayed, lit, measure_daylight
+from hushsplat.synth.patterns import linear
 from hushsplat.synth.shapes import f32
 from hushsplat.synth.surfaces import ground
 from hushsplat.synth.surfels import Finish, Surfels, random_directions, settle
@@ -29,6 +30,13 @@ def test_a_roof_shades_the_lawn_away_from_the_sun() -> None:
     in_shadow = np.hypot(*(lawn.means - shadow)[:, [0, 2]].T) < 0.7
     in_the_sun = lawn.means[:, 0] > 2.5
     assert radiance[in_shadow].mean() < 0.6 * radiance[in_the_sun].mean()
+
+
+def test_no_sun_comes_through_the_walls() -> None:
+    by_the_door, in_the_back = plate((-0.5, 0.5), (-0.6, -0.2), 0.0, 500), plate((-0.5, 0.5), (-4.8, -4.4), 0.0, 500)
+    light = measure_daylight([])
+    bright, dim = (lit(Generator(PCG64(6)), light, batch) for batch in (by_the_door, in_the_back))
+    assert bright.min() > 2.5 * dim.max()
 
 
 def test_light_from_behind_comes_through_leaves_only() -> None:
@@ -62,6 +70,4 @@ def test_a_lobe_peaks_at_its_axis_with_its_strength(degree: int) -> None:
 
 
 def test_colours_are_read_as_srgb() -> None:
-    from hushsplat.synth.patterns import linear
-
     assert np.allclose(linear("#000000", "#ffffff", "#808080"), f32([[0] * 3, [1] * 3, [0.21586] * 3]), atol=1e-4)

@@ -106,8 +106,13 @@ def test_sun_falls_through_the_door_only(scene: Gaussians) -> None:
     assert brightness[by_the_door].mean() > brightness[in_the_back].mean() + 0.3
 
 
-def test_surfels_shrink_with_the_root_of_the_count(scene: Gaussians, smaller: Gaussians) -> None:
-    assert np.median(smaller.scales) / np.median(scene.scales) == pytest.approx(2, rel=0.12)
+def test_surfels_shrink_with_the_root_of_the_count_and_cover_the_same_area(
+    scene: Gaussians, smaller: Gaussians
+) -> None:
+    few, many = smaller.scales.prod(axis=1), scene.scales.prod(axis=1)
+    assert np.sqrt(np.median(few) / np.median(many)) == pytest.approx(2, rel=0.15)
+    near = [np.abs(some.means).max(axis=1) < 11 for some in (smaller, scene)]
+    assert few[near[0]].sum() / many[near[1]].sum() == pytest.approx(1, rel=0.15)
 
 
 def opaqueness(scene: Gaussians, eye: Array, direction: Array) -> float:

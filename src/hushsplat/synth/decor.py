@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, Int64
 from numpy import ndarray as Array
 from numpy.random import Generator
 
 from hushsplat.synth.patterns import linear, mix, ramp, ripples, smoothstep, speckled
-from hushsplat.synth.plan import PICTURES, ROOM, RUG_X, RUG_Z
-from hushsplat.synth.shapes import block, join, rods
+from hushsplat.synth.plan import BACK_PICTURES, PICTURES, ROOM, RUG_X, RUG_Z
+from hushsplat.synth.shapes import Quads, Span, block, f32, join, rods
 from hushsplat.synth.surfaces import ground, plain, surface, wall
 from hushsplat.synth.surfels import Finish, Part, Spots
+
+MATS, SMALL_MAT = (0.06, 0.035, 0.035), 0.05  # metres of paper around the pictures
 
 
 def parts(rng: Generator) -> list[Part]:
@@ -86,20 +88,47 @@ def _botanical(rng: Generator, spots: Spots) -> Float32[Array, "n 3"]:
     return speckled(rng, color.astype(np.float32), len(u), 0.03)
 
 
+def _shapes(u: Float32[Array, " n"], v: Float32[Array, " n"], owner: Int64[Array, " n"]) -> Float32[Array, "n 3"]:
+    """Flat round shapes on coloured paper, a different set for each print."""
+    papers, inks = linear("#e8dcc4", "#d9cbb0", "#ece4d4"), linear("#b9573c", "#2f4d5c", "#d39c45")
+    color = papers[owner]
+    for index, (x, y, size) in enumerate(((0.4, 0.35, 0.24), (0.62, 0.55, 0.2), (0.36, 0.72, 0.15))):
+        inside = np.hypot(u - x, (v - y) * np.where(owner == 0, 1.4, 0.75)) < size
+        color = np.where(inside[:, None], inks[(owner + index) % 3], color)
+    return color
+
+
+def _prints(rng: Generator, spots: Spots) -> Float32[Array, "n 3"]:
+    """The prints on the back wall."""
+    sizes = f32([[span[1] - span[0], heights[1] - heights[0]] for span, heights in BACK_PICTURES])[spots.owner]
+    u, v = (spots.uv / (sizes - 2 * SMALL_MAT)).T
+    return speckled(rng, _shapes(u, v, spots.owner), len(u), 0.03)
+
+
+def _framed(span: Span, heights: Span, mat: float) -> tuple[Quads, Quads, Quads]:
+    """Frame, mat and picture on a wall along x that faces -z."""
+    (a, b), (low, high), t, depth = span, heights, 0.022, (-0.03, 0)
+    sides = [block(x, (low - t, high + t), depth) for x in ((a - t, a), (b, b + t))]
+    sides += [block((a, b), level, depth) for level in ((low - t, low), (high, high + t))]
+    z = -0.012
+    mats = [wall((x, z), (x + mat, z), heights) for x in (a, b - mat)]
+    mats += [wall((a + mat, z), (b - mat, z), level) for level in ((low, low + mat), (high - mat, high))]
+    return join(sides), join(mats), wall((a + mat, z), (b - mat, z), (low + mat, high - mat))
+
+
 def _pictures() -> list[Part]:
-    x = -ROOM.x + 0.012
-    frames, mats, boards = [], [], []
-    for ((z0, z1), (h0, h1)), mat in zip(PICTURES, (0.06, 0.035, 0.035), strict=True):
-        t, d = 0.022, (-ROOM.x, -ROOM.x + 0.03)
-        frames += [block(d, (h0, h1), (z0 - t, z0)), block(d, (h0, h1), (z1, z1 + t))]
-        frames += [block(d, (h0 - t, h0), (z0 - t, z1 + t)), block(d, (h1, h1 + t), (z0 - t, z1 + t))]
-        mats += [wall((x, z0), (x, z0 + mat), (h0, h1)), wall((x, z1 - mat), (x, z1), (h0, h1))]
-        mats += [wall((x, z0 + mat), (x, z1 - mat), span) for span in ((h0, h0 + mat), (h1 - mat, h1))]
-        boards.append(wall((x, z0 + mat), (x, z1 - mat), (h0 + mat, h1 - mat)))
+    left = [_framed(span, heights, mat) for (span, heights), mat in zip(PICTURES, MATS, strict=True)]
+    back = [_framed((-b, -a), heights, SMALL_MAT) for (a, b), heights in BACK_PICTURES]
+    hung = [[piece.placed(-ROOM.x, 0, 90) for piece in pieces] for pieces in left]
+    hung += [[piece.placed(0, -ROOM.z, 180) for piece in pieces] for pieces in back]
+    frames, mats = join([pieces[0] for pieces in hung]), join([pieces[1] for pieces in hung])
+    painting, *sprigs = (pieces[2] for pieces in hung[: len(left)])
+    prints = join([pieces[2] for pieces in hung[len(left) :]])
     fine = Finish(stretch=1.6, rough=0.03)
     return [
-        surface("picture frames", join(frames), 12000, plain("#2b2622"), Finish(stretch=3.0, gloss=0.15)),
-        surface("picture mats", join(mats), 2200, plain("#f2ede1", 0.02), fine),
-        surface("painting", boards[0], 7000, _landscape, fine),
-        surface("prints", join(boards[1:]), 9000, _botanical, fine),
+        surface("picture frames", frames, 9000, plain("#2b2622"), Finish(stretch=3.0, gloss=0.15)),
+        surface("picture mats", mats, 2200, plain("#f2ede1", 0.02), fine),
+        surface("painting", painting, 7000, _landscape, fine),
+        surface("sprigs", join(sprigs), 9000, _botanical, fine),
+        surface("prints", prints, 3500, _prints, fine),
     ]

@@ -1,4 +1,4 @@
-"""Tables and chairs."""
+"""Tables, chairs and the sideboard."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from numpy import ndarray as Array
 from numpy.random import Generator
 
 from hushsplat.synth.patterns import linear
-from hushsplat.synth.plan import COFFEE, DINING
-from hushsplat.synth.shapes import Cones, Quads, block, boxes, f32, join, lathe, tube
+from hushsplat.synth.plan import COFFEE, DINING, ROOM, SIDEBOARD_X
+from hushsplat.synth.shapes import Blobs, Cones, Quads, block, boxes, f32, join, lathe, tube
 from hushsplat.synth.soft import Cushions
 from hushsplat.synth.surfaces import WOODEN, grained, plain, surface
 from hushsplat.synth.surfels import Finish, Part
@@ -19,8 +19,8 @@ ASH = linear("#c9ab83", "#d3b68e", "#bf9f76")
 
 
 def parts(rng: Generator) -> list[Part]:
-    """Dining table with chairs, coffee table."""
-    return [*_dining_table(), *_chairs(), *_coffee_table()]
+    """Dining table with chairs, coffee table, sideboard."""
+    return [*_dining_table(), *_chairs(), *_coffee_table(), *_sideboard()]
 
 
 def _dining_table() -> list[Part]:
@@ -95,4 +95,45 @@ def _coffee_table() -> list[Part]:
     return [
         surface("coffee table", top, 6500, plain("#24282b", 0.03), lacquer),
         surface("hairpin legs", join(wires), 14000, plain("#1d1e20"), Finish(gloss=0.3, stretch=4.0)),
+    ]
+
+
+def _sideboard() -> list[Part]:
+    """A low cupboard with three doors, a bowl and candles on it."""
+    (a, b), back = SIDEBOARD_X, -ROOM.z + 0.03
+    front, low, high = back + 0.42, 0.18, 0.72
+    third = (b - a) / 3
+    doors = [
+        block((a + k * third + 0.012, a + (k + 1) * third - 0.012), (low + 0.02, high - 0.03), (front, front + 0.014))
+        for k in range(3)
+    ]
+    knobs = [[a + (k + 0.88) * third, -0.52, front + 0.024] for k in range(3)]
+    legs = [
+        tube([[x, -low, z], [x, 0, z]], [0.02, 0.012])
+        for x in (a + 0.08, b - 0.08)
+        for z in (back + 0.06, front - 0.06)
+    ]
+    bowl = lathe(
+        [(0, 0), (0, 0.07), (0.03, 0.1), (0.09, 0.16), (0.092, 0.155), (0.04, 0.09), (0.03, 0)],
+        b - 0.35,
+        back + 0.2,
+        high,
+    )
+    candles = [
+        lathe([(0, 0), (0, 0.04), (0.012, 0.045), (0.02, 0.011), (tall, 0.011), (tall, 0)], a + at, back + 0.18, high)
+        for at, tall in ((0.25, 0.26), (0.36, 0.2))
+    ]
+    return [
+        surface("sideboard", block((a, b), (low, high), (back, front)), 2600, grained(WALNUT, 37), WOODEN),
+        surface("sideboard doors", join(doors), 3200, grained(ASH, 38), WOODEN),
+        surface(
+            "sideboard knobs",
+            Blobs(f32(knobs), np.full((3, 3), 0.013, np.float32)),
+            20000,
+            plain("#8d7748"),
+            Finish(gloss=0.5),
+        ),
+        surface("sideboard legs", join(legs), 5000, grained(WALNUT, 39), WOODEN),
+        surface("sideboard bowl", bowl, 6000, plain("#4f6d6b", 0.05), Finish(gloss=0.45, sharpness=4.0, rough=0.02)),
+        surface("candles", join(candles), 14000, plain("#efe6d2", 0.03), Finish(translucency=0.3)),
     ]

@@ -11,7 +11,7 @@ from hushsplat.synth.patterns import choose, linear
 from hushsplat.synth.plan import GARDEN, ROOM, WALL
 from hushsplat.synth.surfels import Finish, Part, Surfels, any_tangent, random_directions
 
-AIRY = Finish(glow=0.12, translucency=1.0, shadow=False)
+AIRY = Finish(glow=0.28, translucency=1.0, shadow=False)
 WANTED_VEILS, WANTED_NEEDLES = 20000.0, 7000.0
 
 

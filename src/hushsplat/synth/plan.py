@@ -39,6 +39,12 @@ GARDEN = Garden(x=5.6, z=10.5)
 LAWN_HEIGHT = -0.07  # of the lawn above the floor: one step down
 RUG_X, RUG_Z = (-2.2, -0.02), (-3.75, -1.35)
 SHELF_X, SHELF_Z = (2.67, 2.985), (-3.35, -1.15)
+SIDEBOARD_X = (-1.15, 0.65)  # against the back wall
+BACK_PICTURES = (  # x and heights on the back wall
+    ((-0.95, -0.35), (1.25, 2.05)),
+    ((-0.25, 0.25), (1.25, 1.62)),
+    ((-0.25, 0.25), (1.7, 2.05)),
+)
 PICTURES = (  # z and heights on the left wall
     ((-3.2, -1.9), (1.2, 2.08)),
     ((-1.62, -1.3), (1.68, 2.08)),

@@ -10,18 +10,19 @@ from numpy import ndarray as Array
 from numpy.random import Generator
 
 from hushsplat.synth.patterns import linear, ripples, speckled
-from hushsplat.synth.plan import DOOR, PICTURES, ROOM, RUG_X, RUG_Z, SHELF_Z, WALL
+from hushsplat.synth.plan import BACK_PICTURES, DOOR, PICTURES, ROOM, RUG_X, RUG_Z, SHELF_Z, WALL
 from hushsplat.synth.shapes import Blobs, Pierced, Quads, Span, block, boxes, displaced, f32, join, tube
 from hushsplat.synth.surfaces import Paint, grained, ground, overhead, plain, surface, wall
 from hushsplat.synth.surfels import Finish, Part, Spots, Surfels, settle
 
 OAK = linear("#b98a5b", "#c79a69", "#a97b4e", "#d0a778", "#bd9061")
+WHITE, SAGE = "#efe7da", "#a8b09a"
 PLANK_WIDTH, PLANK_LENGTH = 0.15, 1.7  # metres
 
 
 def parts(rng: Generator) -> list[Part]:
     """Everything that stays when the movers have been."""
-    return [*_floor(rng), *_walls(), *_trim(), *_door(), *_curtains()]
+    return [*_floor(rng), *_walls(), *_backing(), *_trim(), *_door(), *_curtains()]
 
 
 def hole(x: Span, heights: Span, z: Span) -> Float32[Array, "2 3"]:
@@ -90,14 +91,33 @@ def _walls() -> list[Part]:
     matt = Finish(rough=0.03, opacity=(0.8, 1.0))  # plain walls must not let the sky through
     behind_pictures = f32([hole((-x - 1, 1 - x), heights, span) for span, heights in PICTURES])
     behind_shelf = hole((x - 1, x + 1), (0.0, 1.94), (SHELF_Z[0] + 0.03, SHELF_Z[1] - 0.03))[None]
+    behind_prints = f32([hole(span, heights, (-z - 1, 1 - z)) for span, heights in BACK_PICTURES])
+    back = wall((x + e, -z), (-x - e, -z), (-e, h + e))
     left, right = wall((-x, -z - e), (-x, e), (-e, h + e)), wall((x, e), (x, -z - e), (-e, h + e))
     return [
-        surface("left wall", Pierced(left, behind_pictures), 900, _plaster("#a8b09a", 21), matt),
-        surface("right wall", Pierced(right, behind_shelf), 750, _plaster("#efe7da", 22), matt),
-        surface("back wall", wall((x + e, -z), (-x - e, -z), (-e, h + e)), 600, _plaster("#efe7da", 23), matt),
-        surface("front wall", front, 1000, _plaster("#efe7da", 24), matt),
+        surface("left wall", Pierced(left, behind_pictures), 900, _plaster(SAGE, 21), matt),
+        surface("right wall", Pierced(right, behind_shelf), 750, _plaster(WHITE, 22), matt),
+        surface("back wall", Pierced(back, behind_prints), 650, _plaster(WHITE, 23), matt),
+        surface("front wall", front, 1000, _plaster(WHITE, 24), matt),
         surface("reveal", reveal, 2500, _plaster("#f1ebe0", 25), matt),
         surface("ceiling", overhead((-x - e, x + e), (-z - e, e), h), 420, _plaster("#f4f0e8", 26), matt),
+    ]
+
+
+def _backing() -> list[Part]:
+    """A sparse second layer behind the plaster: where the first is thin, one sees wall and not the night outside."""
+    x, z, h, e = ROOM.x + 0.08, ROOM.z + 0.08, ROOM.height + 0.08, 0.1
+    white = join(
+        [
+            wall((x, e), (x, -z - e), (-e, h + e)),
+            wall((x + e, -z), (-x - e, -z), (-e, h + e)),
+            overhead((-x - e, x + e), (-z - e, 0), h),
+        ]
+    )
+    hidden = Finish(rough=0.02, opacity=(0.85, 1.0), shadow=False)
+    return [
+        surface("backing", white, 90, plain(WHITE, 0.02), hidden),
+        surface("left backing", wall((-x, -z - e), (-x, e), (-e, h + e)), 90, plain(SAGE, 0.02), hidden),
     ]
 
 

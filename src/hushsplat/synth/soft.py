@@ -49,7 +49,7 @@ class Blades:
         tangents = direction.copy()
         tangents[:, 1] += 2 * self.droop * s
         tangents = normalized(tangents)
-        normals = normalized(cross(tangents, side) + (0.3 * np.sign(w) * -1)[:, None] * side)
+        normals = normalized(cross(tangents, side) - (0.3 * np.sign(w))[:, None] * side)
         tangents = normalized(cross(cross(normals, tangents), normals))
         reach = np.stack(
             [np.minimum(s, 1 - s) * length + 0.06 * length, (1.1 - np.abs(w)) * profile * width * 0.5], axis=1

@@ -31,7 +31,7 @@ class Shape(Protocol):
 
 
 def surface(name: str, shape: Shape, per_m2: int, paint: Paint, finish: Finish | None = None) -> Part:
-    """A painted shape that wants `per_m2` surfels per square metre in a scene of half a million."""
+    """A painted shape that wants `per_m2` surfels per square metre in a scene of about a million."""
 
     def make(rng: Generator, n: int) -> Surfels:
         spots = shape.spots(rng, n)

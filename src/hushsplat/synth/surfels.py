@@ -63,7 +63,7 @@ class Part:
     """A piece of the scene that can be made of any number of surfels."""
 
     name: str
-    demand: float  # surfels it would like in a scene of about half a million
+    demand: float  # surfels it would like in a scene of about a million; others get the same shares
     make: Callable[[Generator, int], Surfels]
 
 
