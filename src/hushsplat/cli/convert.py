@@ -1,0 +1,58 @@
+"""`hushsplat convert`: from any format that is read to any that is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hushsplat.cli.console import bytes_text, results, status
+from hushsplat.cli.flags import Flag, MaybeInt, SceneName, TargetPath
+from hushsplat.cli.scene_argument import PREFIX, scene_argument
+from hushsplat.core.errors import HushsplatError
+from hushsplat.core.selection import with_min_opacity, with_sh_degree
+from hushsplat.files.describe import bytes_on_disk
+from hushsplat.files.scene import save
+
+DESCRIPTION = """Write a scene in another format.
+
+PLY keeps everything, .splat, .spz and .sog are small and lossy.
+
+Examples of use:
+  hushsplat convert garden.ply garden.sog                  a tenth of the size
+  hushsplat convert flowers/lod-meta.json flowers.ply --lod 1
+  hushsplat convert garden.ply light.spz --sh-degree 0 --min-opacity 0.02
+  hushsplat convert synth:200k room.ply                    our own scene as a 2DGS file
+"""
+
+
+@dataclass(frozen=True)
+class Convert:
+    """Write a scene in another format."""
+
+    source: SceneName  # the scene to read; or synth:500k for a scene made by code
+    target: TargetPath  # the file to write: .ply, .splat, .spz or .sog
+    lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
+    sh_degree: MaybeInt = None  # 0..3: keep the spherical harmonics up to this degree only
+    min_opacity: float = 0.0  # 0..1: leave out Gaussians that are more transparent than this
+    force: Flag = False  # replace a file that is there already
+    quiet: Flag = False  # print nothing
+
+    def run(self) -> None:
+        """Read, thin out, write, and say what it came to."""
+        if self.target.exists() and not self.force:
+            raise HushsplatError(f"{self.target}: is there already; say --force to replace it.")
+        with status(f"reading {self.source}", self.quiet):
+            scene = scene_argument(self.source, self.lod).gaussians
+        before = len(scene)
+        scene = with_min_opacity(scene, self.min_opacity)
+        if self.sh_degree is not None:
+            scene = with_sh_degree(scene, self.sh_degree)
+        with status(f"writing {self.target}", self.quiet):
+            save(scene, self.target)
+        if self.quiet:
+            return
+        written = self.target.stat().st_size
+        read = None if self.source.startswith(PREFIX) else bytes_on_disk(Path(self.source))
+        sizes = f"{bytes_text(written)}" if read is None else f"{bytes_text(read)} → {bytes_text(written)}"
+        kept = f"{before:,}" if before == len(scene) else f"{before:,} → {len(scene):,}"
+        results().print(f"{self.source} → {self.target}: {kept} Gaussians, {sizes}", highlight=False, soft_wrap=True)

@@ -1,0 +1,127 @@
+"""`hushsplat info`: what is in a file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from hushsplat.cli.console import bytes_text, results
+from hushsplat.cli.flags import AnyPath, Flag, MaybeInt
+from hushsplat.cli.scene_argument import PREFIX, scene_argument
+from hushsplat.core.capture import Capture
+from hushsplat.core.errors import HushsplatError
+from hushsplat.core.gaussians import Gaussians
+from hushsplat.core.summary import summarize
+from hushsplat.core.track import Track
+from hushsplat.files.capture import load_capture
+from hushsplat.files.describe import ContentKind, bytes_on_disk, content_kind, levels_of_detail, scene_format
+from hushsplat.files.tracks import load_track
+
+DESCRIPTION = """Say what is in a scene, a capture or a track.
+
+Examples of use:
+  hushsplat info garden.ply           a scene: how many Gaussians, how large, where, which way is up
+  hushsplat info flowers/ --lod 2     one level of detail of a streamed SOG
+  hushsplat info capture/             photographs with cameras: COLMAP, transforms.json or LLFF
+  hushsplat info walk.json            a camera track, also a .csv of EyeNavGS
+  hushsplat info garden.ply --json    the same as one JSON object, for scripts
+"""
+BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True)
+class Info:
+    """Say what is in a scene, a capture or a track."""
+
+    path: AnyPath  # a scene, a capture or a track; or synth:500k for a scene made by code
+    lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
+    json: Flag = False  # print one JSON object instead of a table
+
+    def run(self) -> None:
+        """Read the file, print what it holds."""
+        content = self._content()
+        if self.json:
+            print(json.dumps(content))
+            return
+        table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+        for key, value in content.items():
+            if value is not None:
+                table.add_row(f"[bold]{key.replace('_', ' ')}[/]", _text(key, value))
+        results().print(table)
+
+    def _content(self) -> dict[str, Any]:
+        if self.path.startswith(PREFIX):
+            return {"format": "made by code", **_scene(scene_argument(self.path, self.lod).gaussians)}
+        path = Path(self.path)
+        kind = content_kind(path)
+        if kind != ContentKind.SCENE and self.lod is not None:
+            raise HushsplatError(f"{path}: is a {kind.value}, which has no levels of detail; leave out --lod.")
+        if kind == ContentKind.CAPTURE:
+            return _capture(load_capture(path, require_photographs=False))
+        if kind == ContentKind.TRACK:
+            return _track(load_track(path))
+        scene = scene_argument(self.path, self.lod).gaussians
+        found = {"format": scene_format(path, scene), "bytes_on_disk": bytes_on_disk(path)}
+        return {**found, "levels_of_detail": levels_of_detail(path), **_scene(scene)}
+
+
+def _scene(gaussians: Gaussians) -> dict[str, Any]:
+    return asdict(summarize(gaussians))
+
+
+def _capture(capture: Capture) -> dict[str, Any]:
+    sizes = sorted({(view.camera.width, view.camera.height) for view in capture.views})
+    return {
+        "format": "capture",
+        "views": len(capture.views),
+        "held_out": len(capture.held_out),
+        "sizes": [f"{width}×{height}" for width, height in sizes],
+        "focal_px": round(capture.views[0].camera.fx, 3),
+        "lens": "pinhole" if all(view.distortion is None for view in capture.views) else "distorted",
+        "photographs": sum(view.image_path.is_file() for view in capture.views),
+        "points": None if capture.points is None else len(capture.points),
+        "first_view": capture.views[0].name,
+    }
+
+
+def _track(track: Track) -> dict[str, Any]:
+    return {
+        "format": "track",
+        "frames": len(track),
+        "seconds": round(track.duration_s, 3),
+        "frames_per_second": round((len(track) - 1) / track.duration_s, 3) if len(track) > 1 else None,
+        "size": f"{track.width}×{track.height}",
+        "focal_px": round(track.fx, 3),
+    }
+
+
+def _text(key: str, value: Any) -> str:
+    """A value as the table shows it."""
+    if key in ("sizes", "opacities") and isinstance(value, dict):
+        return _distribution(key, value)
+    if key in ("bounds", "bulk"):
+        return "   ".join(f"{axis} {low:.4g} .. {high:.4g}" for axis, low, high in zip("xyz", *value, strict=True))
+    if key.startswith("bytes"):
+        return bytes_text(value)
+    if key == "levels_of_detail":
+        return ", ".join(f"{level} ({count:,})" for level, count in value.items())
+    if key == "up":
+        return f"{value} (a guess)"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _distribution(key: str, spread: dict[str, Any]) -> str:
+    """Percentiles and a little histogram in letters."""
+    highest = max(spread["counts"])
+    bars = "".join(BLOCKS[-(-count * (len(BLOCKS) - 1) // highest)] for count in spread["counts"])
+    span = f"{10 ** spread['low']:.2g} .. {10 ** spread['high']:.2g}, log" if key == "sizes" else "0 .. 1"
+    percentiles = "   ".join(f"{percent} % {value:.3g}" for percent, value in spread["percentiles"].items())
+    return f"{percentiles}\n|{bars}| {span}"

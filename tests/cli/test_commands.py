@@ -1,0 +1,198 @@
+"""Every command end to end, as a user runs it: in a process of its own."""
+
+import json
+import sys
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from command import Run
+from PIL import Image
+
+import hushsplat
+
+
+def test_version_names_the_instruction_set(run: Run) -> None:
+    result = run("--version")
+    assert result.returncode == 0
+    assert result.stdout.startswith(f"hushsplat {hushsplat.__version__} (")
+    assert result.stdout.strip().endswith(("(portable)", "(avx2)", "(avx512)"))
+
+
+def test_help_teaches(run: Run) -> None:
+    for words in ((), ("--help",)):
+        result = run(*words)
+        assert result.returncode == 0
+        for command in ("info", "convert", "render", "bench"):
+            assert command in result.stdout
+        assert "hushsplat render synth:500k -o room.png" in result.stdout
+
+
+@pytest.mark.parametrize("command", ["info", "convert", "render", "bench"])
+def test_help_of_a_command_has_examples_and_explains_its_options(run: Run, command: str) -> None:
+    result = run(command, "--help")
+    assert result.returncode == 0
+    assert result.stdout.count(f"hushsplat {command} ") >= 4
+    assert "{None}" not in result.stdout
+    if command == "render":
+        for word in ("--method {raw,exact,reference}", "--sampler {independent,stratified}", "world units"):
+            assert word in result.stdout
+
+
+def test_info_of_a_scene_as_table_and_as_json(run: Run, ply: Path) -> None:
+    result = run("info", ply)
+    assert result.returncode == 0, result.stderr
+    for word in ("PLY, 3DGS", "300", "ellipsoids", "-y (a guess)", "50 %"):
+        assert word in result.stdout
+    found = json.loads(run("info", ply, "--json").stdout)
+    assert (found["gaussians"], found["kind"], found["sh_degree"]) == (300, "ellipsoids", 2)
+    assert found["bytes_on_disk"] == ply.stat().st_size
+    assert found["levels_of_detail"] is None
+
+
+def test_info_of_our_own_scene(run: Run) -> None:
+    found = json.loads(run("info", "synth:2k", "--json").stdout)
+    assert (found["format"], found["gaussians"], found["kind"]) == ("made by code", 2000, "surfels")
+
+
+def test_info_of_a_track_and_of_a_capture(run: Run, track: Path, capture: Path) -> None:
+    found = json.loads(run("info", track, "--json").stdout)
+    assert (found["frames"], found["size"], found["frames_per_second"]) == (4, "24×16", 10)
+    for path in (capture, capture.parent):
+        found = json.loads(run("info", path, "--json").stdout)
+        assert (found["views"], found["sizes"], found["photographs"]) == (3, ["40×30"], 0)
+    assert "40×30" in run("info", capture).stdout
+
+
+@pytest.mark.parametrize("suffix", [".ply", ".splat", ".spz", ".sog"])
+def test_convert_to_every_format(run: Run, tmp_path: Path, ply: Path, suffix: str) -> None:
+    target = tmp_path / f"out{suffix}"
+    result = run("convert", ply, target)
+    assert result.returncode == 0, result.stderr
+    assert "300 Gaussians" in result.stdout
+    assert "kB →" in result.stdout
+    assert len(hushsplat.load(target)) == 300
+
+
+def test_convert_thins_out_and_is_quiet(run: Run, tmp_path: Path, ply: Path) -> None:
+    result = run("convert", ply, "out.ply", "--sh-degree", 1, "--min-opacity", 0.5, "--quiet")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    thin = hushsplat.load(tmp_path / "out.ply")
+    assert thin.sh_degree == 1
+    assert len(thin) < 200
+    assert thin.opacities.min() > 0.49
+
+
+def test_convert_replaces_only_by_force(run: Run, tmp_path: Path, ply: Path) -> None:
+    target = tmp_path / "out.splat"
+    target.write_bytes(b"mine")
+    result = run("convert", ply, target)
+    assert (result.returncode, target.read_bytes()) == (2, b"mine")
+    assert result.stderr == f"hushsplat: {target}: is there already; say --force to replace it.\n"
+    assert run("convert", ply, target, "--force").returncode == 0
+    assert target.stat().st_size == 300 * 32
+
+
+@pytest.mark.parametrize("method", ["raw", "exact", "reference"])
+def test_render_our_scene_is_what_python_renders(run: Run, tmp_path: Path, method: str) -> None:
+    result = run("render", "synth:2k", "-o", "a.npy", "--method", method, "--width", 60, "--threads", 1)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    scene, camera = hushsplat.room_and_garden(2000), hushsplat.home_camera(60, 40)
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), hushsplat.render(scene, camera, method).color)
+
+
+def test_render_options_reach_the_renderer(run: Run, tmp_path: Path, ply: Path) -> None:
+    noise = ("--samples", 3, "--seed", 5, "--frame", 7, "--sampler", "stratified")
+    where = ("--width", 40, "--height", 30, "--up", "z", "--fov", 40, "--near", 1.5, "--background", 0.2, 0.4, 0.6)
+    result = run("render", ply, "-o", "a.npy", "--method", "raw", *noise, *where, "--isa", "portable")
+    assert result.returncode == 0, result.stderr
+    scene = hushsplat.load(ply)
+    camera = hushsplat.frame_scene(scene, 40, 30, up=(0.0, 0.0, 1.0), fov_y_deg=40.0)
+    options = hushsplat.RenderOptions(background=(0.2, 0.4, 0.6), near=1.5)
+    expected = hushsplat.render(scene, camera, "raw", samples=3, seed=5, frame=7, sampler="stratified", options=options)
+    same = np.isclose(np.load(tmp_path / "a.npy"), expected.color, atol=1e-3).all(axis=-1)
+    assert same.mean() > 0.99  # another instruction set may round a winner away
+
+
+@pytest.mark.parametrize(("view", "name"), [("1", "b"), ("images/b.png", "b"), ("b", "b")])
+def test_render_from_a_capture(run: Run, tmp_path: Path, ply: Path, capture: Path, view: str, name: str) -> None:
+    result = run("render", ply, "-o", "a.png", "--capture", capture, "--view", view, "--background", "white")
+    assert result.returncode == 0, result.stderr
+    pixels = np.asarray(Image.open(tmp_path / "a.png"))
+    assert pixels.shape == (30, 40, 3)
+    assert tuple(pixels[0, 0]) == (255, 255, 255)
+    found = {v.name: v.camera for v in hushsplat.load_capture(capture, require_photographs=False).views}
+    camera = next(camera for key, camera in found.items() if Path(key).stem == name)
+    options = hushsplat.RenderOptions(background=(1.0, 1.0, 1.0))
+    expected = hushsplat.render(hushsplat.load(ply), camera, options=options).color
+    assert np.abs(pixels / 255 - expected.clip(0, 1)).max() < 0.01
+
+
+def test_render_a_track_to_a_video(run: Run, tmp_path: Path, ply: Path, track: Path) -> None:
+    result = run("render", ply, "-o", "a.mp4", "--track", track, "--crf", 5)
+    assert result.returncode == 0, result.stderr
+    with av.open(str(tmp_path / "a.mp4")) as video:
+        frames = [frame.to_ndarray(format="rgb24") for frame in video.decode(video=0)]
+        assert float(video.streams.video[0].average_rate) == 10
+    assert [frame.shape for frame in frames] == [(16, 24, 3)] * 4
+
+
+def test_render_an_orbit_to_numbered_pictures_with_new_noise_each(run: Run, tmp_path: Path, ply: Path) -> None:
+    words = ("--orbit", "--seconds", 1, "--fps", 3, "--width", 20, "--height", 20, "--method", "raw")
+    result = run("render", ply, "-o", "frames/%02d.npy", *words)
+    assert result.returncode == 0, result.stderr
+    assert sorted(path.name for path in (tmp_path / "frames").iterdir()) == ["00.npy", "01.npy", "02.npy"]
+    (tmp_path / "there").mkdir()
+    assert run("render", ply, "-o", "there", *words, "--speed", 3).returncode == 0
+    assert [path.name for path in (tmp_path / "there").iterdir()] == ["00000.png"]
+
+
+def test_render_a_walk_and_a_track_moved_into_the_scene(run: Run, tmp_path: Path, track: Path) -> None:
+    words = ("--walk", "--seconds", 1, "--fps", 2, "--width", 24)
+    assert run("render", "synth:2k", "-o", "w%d.png", *words).returncode == 0
+    result = run("render", "synth:2k", "-o", "m%d.npy", "--track", track, "--reanchor", 0.1, "--fps", 20)
+    assert result.returncode == 0, result.stderr
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [*(f"m{i}.npy" for i in range(7)), "w0.png", "w1.png"]
+
+
+def test_bench_json_has_flat_rows_and_the_machine(run: Run) -> None:
+    words = ("--sizes", "32x24", "48x32", "--rounds", 2, "--cameras", 2, "--threads", 1, 2, "--json")
+    result = run("bench", "synth:2k", "synth:4k", *words)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    kinds = {
+        "scene": str,
+        "gaussians": int,
+        "width": int,
+        "height": int,
+        "method": str,
+        "threads": int,
+        "median_ms": float,
+        "fastest_ms": float,
+        "cameras": int,
+        "rounds": int,
+        "engine_bytes_per_gaussian": float,
+    }
+    assert len(found["rows"]) == 2 * 2 * 2 * 2
+    for row in found["rows"]:
+        assert {key: type(value) for key, value in row.items()} == kinds
+        assert 0 < row["fastest_ms"] <= row["median_ms"]
+    assert {(row["scene"], row["gaussians"]) for row in found["rows"]} == {("synth:2k", 2000), ("synth:4k", 4000)}
+    names = {ratio["name"] for ratio in found["ratios"]}
+    assert names == {"raw / reference", "1 thread / 2 threads", "2× the Gaussians"}
+    assert found["version"] == hushsplat.__version__
+    assert found["python"] == ".".join(map(str, sys.version_info[:3]))
+    for key in ("cpu", "instruction_set", "platform"):
+        assert isinstance(found[key], str) and found[key]
+    assert found["cores"] >= 1
+
+
+def test_bench_of_a_file_prints_tables(run: Run, ply: Path, capture: Path) -> None:
+    words = ("--sizes", "32x24", "--rounds", 1, "--cameras", 2, "--threads", 1)
+    result = run("bench", ply, "--capture", capture, "--methods", "raw", "exact", "reference", *words)
+    assert result.returncode == 0, result.stderr
+    for word in ("ms per frame", "exact", "raw / reference", "32×24"):
+        assert word in result.stdout
+    assert run("bench", ply, *words).returncode == 0  # without cameras: an orbit

@@ -1,0 +1,155 @@
+"""What goes wrong is one line on stderr and exit code 2; Ctrl-C is one line and 130, and leaves nothing behind."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from command import COMMAND, ENVIRONMENT, Run
+
+from hushsplat.cli.main import main, one_line
+
+WRONG = {
+    "infoo": "Unrecognized options: infoo; see `hushsplat COMMAND --help`.",
+    "info": "Missing from hushsplat info: PATH a scene, a capture or a track",
+    "info nowhere.ply": "nowhere.ply: no such file or folder; check the path.",
+    "info TRACK --lod 1": "is a track, which has no levels of detail; leave out --lod.",
+    "info PLY --lod 1": "has no levels of detail (only a streamed SOG has); leave out lod=1.",
+    "info synth:2k --lod 1": "synth:2k: has no levels of detail; say how many surfels instead, such as synth:200k.",
+    "info synth:many": "synth:many: is no scene of ours; write synth: and a number of surfels, such as synth:500k.",
+    "info synth:10": "count must lie between",
+    "info PLY --jsn": "Unrecognized options: --jsn; perhaps you meant --json; see `hushsplat COMMAND --help`.",
+    "convert nowhere.ply out.ply": "nowhere.ply: no such file; check the path.",
+    "convert PLY out.obj": "cannot write the format '.obj'; give a name that ends in .ply, .splat, .spz, .sog.",
+    "convert PLY nowhere/out.ply": "does not exist; create it first.",
+    "convert PLY out.ply --sh-degree 4": "the degree of the spherical harmonics must lie in 0..3, got 4.",
+    "convert PLY out.ply --min-opacity 2": "the least opacity must lie in 0..1, got 2.0.",
+    "render PLY": "Missing from hushsplat render: -o PATH, --output PATH",
+    "render PLY -o out.gif": "out.gif: cannot write '.gif'; end the name in .png, .jpg, .jpeg, .webp, .npy, .mp4",
+    "render PLY -o out%s.png": "out%s.png: numbered pictures have one number in their name, such as frames/%04d.png.",
+    "render nowhere.ply -o out.png": "nowhere.ply: no such file; check the path.",
+    "render PLY -o nowhere/out.png": "does not exist; create it first.",
+    "render PLY -o out.png --method blurry": "invalid choice 'blurry' for argument '--method'.",
+    "render PLY -o out.png --sampler blurry": "invalid choice 'blurry' for argument '--sampler'.",
+    "render PLY -o out.png --isa 6502": "--isa 6502: this machine runs",
+    "render PLY -o out.png --method raw --samples 0": "samples must lie in 1..4096, got 0.",
+    "render PLY -o out.png --near 0": "near must be a distance > 0, got 0.0.",
+    "render PLY -o out.png --threads -1": "threads must lie in 0 (all cores) .. 256, got -1.",
+    "render PLY -o out.png --background nan 0 0": "background must be three finite numbers",
+    "render PLY -o out.png --background 1 1": "Error parsing --background",
+    "render PLY -o out.png --width 0": "a picture needs 1 px and a fov between 0 and 180, got 0×1 and 50.0.",
+    "render PLY -o out.png --width 99999": "a picture of 99999×66499 px is outside 1..16384 px a side.",
+    "render PLY -o out.png --fov 180": "a picture needs 1 px and a fov between 0 and 180, got 800×532 and 180.0.",
+    "render PLY -o out.png --up 0 0 0": "up must be one of -y, y, z or a direction of three finite numbers",
+    "render PLY -o out.png --capture CAPTURE --view 7": "has no view '7'; give a number 0..2 or a name such as",
+    "render PLY -o out.png --capture nowhere": "nowhere: does not exist; a capture is a folder or a file of cameras.",
+    "render PLY -o out.png --capture CAPTURE --fov 40": "--fov has no effect beside --capture, which has its own lens",
+    "render PLY -o out.png --orbit --walk": "--walk and --orbit both say where to look from; give one of them.",
+    "render PLY -o out.mp4 --walk": "--walk goes through our own scene only; try --orbit or --track.",
+    "render PLY -o out.mp4": "a video needs a moving camera: --orbit, --track or --walk; or write a .png.",
+    "render PLY -o out.png --orbit": "240 frames need a video (.mp4) or numbers (frames/%04d.png).",
+    "render PLY -o out.mp4 --orbit --crf 99": "crf must lie in 0 (lossless) .. 51 (worst), got 99.",
+    "render PLY -o out.mp4 --orbit --seconds 0": "seconds and fps must be finite and > 0, got 0.0 and 30.0.",
+    "render PLY -o out.mp4 --orbit --speed 0": "--speed must be a number > 0, got 0.0.",
+    "render PLY -o out.mp4 --track nowhere.json": "nowhere.json: does not exist; a track is",
+    "render PLY -o out.mp4 --track TRACK --reanchor 0": "scale must be finite and > 0, got 0.0.",
+    "render PLY -o out.png --reanchor 1": "--reanchor moves a track, but there is none; give one with --track.",
+    "bench PLY --sizes big": "--sizes big: write width x height in px, such as 800x532.",
+    "bench PLY --rounds 0": "--cameras and --rounds must be at least 1, got 6 and 0.",
+    "bench PLY --methods blurry": "invalid choice 'blurry'",
+    "bench PLY --methods": "a measurement needs at least one round, one camera, one method and one thread count.",
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_one_line_and_exit_code_2(
+    words: str,
+    ply: Path,
+    track: Path,
+    capture: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = {"PLY": ply, "TRACK": track, "CAPTURE": capture}
+    assert main([str(names.get(word, word)) for word in words.split()]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("hushsplat: ")
+    assert err.count("\n") == 1
+    assert WRONG[words] in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_process_says_the_same_and_no_traceback(run: Run) -> None:
+    result = run("render", "nowhere.ply", "-o", "a.png")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "hushsplat: nowhere.ply: no such file; check the path.\n"
+
+
+def test_a_damaged_file_is_one_line(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "bad.ply").write_bytes(b"ply\nformat binary_little_endian 1.0\nelement vertex 99999999\n")
+    for words in (("info", "bad.ply"), ("render", "bad.ply", "-o", "a.png"), ("convert", "bad.ply", "a.spz")):
+        result = run(*words)
+        assert result.returncode == 2
+        assert result.stderr.startswith("hushsplat: bad.ply: ")
+        assert result.stderr.count("\n") == 1
+
+
+def test_an_output_nobody_reads_is_no_error(run: Run, ply: Path) -> None:
+    command = [*COMMAND, "info", str(ply)]
+    reading, writing = os.pipe()
+    os.close(reading)
+    result = subprocess.run(command, env=ENVIRONMENT, stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(writing)
+    assert result.stderr == b""
+
+
+@pytest.mark.parametrize("output", ["a.mp4", "frames/%05d.png"])
+def test_ctrl_c_leaves_no_half_written_file(tmp_path: Path, ply: Path, output: str) -> None:
+    words = ["render", str(ply), "-o", output, "--orbit", "--seconds", "3000", "--width", "64"]
+    process = subprocess.Popen(
+        [*COMMAND, *words],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # even if started in background
+    )
+    until = time.monotonic() + 60
+    while not list(tmp_path.rglob("*.*")) and time.monotonic() < until:  # it has begun to write
+        time.sleep(0.02)
+    time.sleep(0.3)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "hushsplat: interrupted; files that were not finished are not there.\n"
+    left = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in left if path.name.startswith(".")]
+    if output == "a.mp4":
+        assert not left
+    else:  # pictures that were finished are whole
+        assert left and all(path.read_bytes().endswith(b"IEND\xaeB`\x82") for path in left)
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        "╭─ Title ──╮\n│ Something is │\n│ wrong.       │\n│ ──────── │\n│ Perhaps you meant: │\n│  --it X │\n╰───╯\n",
+        " Title \n ------ \n  Something is \n  wrong.\n  ------\n  Perhaps you meant:\n   --it INT\n\n",
+    ],
+)
+def test_one_line_of_a_box(box: str) -> None:
+    assert one_line(box) == "Something is wrong; perhaps you meant --it; see `hushsplat COMMAND --help`."
+
+
+def test_a_terminal_without_our_letters_is_no_error(ply: Path) -> None:
+    environment = {**ENVIRONMENT, "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    command = [*COMMAND, "info", str(ply)]
+    result = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert b"300" in result.stdout
