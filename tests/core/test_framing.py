@@ -1,5 +1,7 @@
 """Which way is up and where to stand, on scenes whose answer is known."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from hushsplat.core.errors import CameraError
 from hushsplat.core.framing import UP_AXES, frame_scene, guess_up, orbit_scene, up_direction
 from hushsplat.core.gaussians import Gaussians
 from hushsplat.core.rotations import quaternion_from_matrix
+from hushsplat.files.scene import load
 
 QUARTER_TURN_X = np.array([[1, 0, 0], [0, 0, 1], [0, -1, 0]], dtype=np.float64)  # y to -z, z to y
 
@@ -113,3 +116,19 @@ def test_wrong_up_is_refused(up: object) -> None:
 def test_wrong_lens_is_refused(width: int, height: int, fov: float) -> None:
     with pytest.raises(CameraError, match="a picture needs 1 px and a fov between 0 and 180"):
         frame_scene(table_on_a_floor(), width, height, fov_y_deg=fov)
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    ("name", "up"),
+    [
+        ("bonsai/bonsai-7k.splat", "-y"),
+        ("flowers", "-y"),
+        ("showroom/3_0", "z"),
+        ("showroom/3_1", "z"),
+        ("playbot/0_0", "-y"),
+        ("biker/biker.spz", "-y"),
+    ],
+)
+def test_up_of_real_scenes(real_data: Path, name: str, up: str) -> None:
+    assert guess_up(load(real_data / name)) == up
