@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float64
 from numpy import ndarray as Array
-from numpy.typing import ArrayLike
 
 from hushsplat.core.errors import CameraError
+
+Vector = Sequence[float | int] | Array  # three numbers
 
 MAX_SIDE_PX = 16384  # a picture of this side is 1 GiB of floats per channel; larger is a mistake, not a wish
 
@@ -29,9 +31,10 @@ class Camera:
     def __post_init__(self) -> None:
         if not (1 <= self.width <= MAX_SIDE_PX and 1 <= self.height <= MAX_SIDE_PX):
             raise CameraError(f"a picture of {self.width}×{self.height} px is outside 1..{MAX_SIDE_PX} px a side.")
-        intrinsics = np.array([self.fx, self.fy, self.cx, self.cy], dtype=np.float64)
-        if not np.isfinite(intrinsics).all() or self.fx <= 0 or self.fy <= 0:
+        if not (np.isfinite([self.fx, self.fy]).all() and self.fx > 0 and self.fy > 0):
             raise CameraError(f"focal lengths must be finite and > 0, got fx={self.fx}, fy={self.fy}.")
+        if not np.isfinite([self.cx, self.cy]).all():
+            raise CameraError(f"the principal point must be finite, got cx={self.cx}, cy={self.cy}.")
         pose = np.asarray(self.world_from_camera, dtype=np.float64)
         if pose.shape != (4, 4) or not np.isfinite(pose).all():
             raise CameraError("world_from_camera must be a finite 4×4 matrix.")
@@ -70,9 +73,9 @@ class Camera:
 
     @staticmethod
     def look_at(
-        eye: ArrayLike,
-        target: ArrayLike,
-        up: ArrayLike = (0.0, -1.0, 0.0),
+        eye: Vector,
+        target: Vector,
+        up: Vector = (0.0, -1.0, 0.0),
         *,
         width: int = 800,
         height: int = 532,
@@ -86,9 +89,11 @@ class Camera:
         return Camera(width, height, focal, focal, width / 2, height / 2, pose)
 
 
-def look_at_pose(eye: ArrayLike, target: ArrayLike, up: ArrayLike) -> Float64[Array, "4 4"]:
+def look_at_pose(eye: Vector, target: Vector, up: Vector) -> Float64[Array, "4 4"]:
     """The world_from_camera pose at `eye` that looks at `target`."""
     eye, target, up = (np.asarray(v, dtype=np.float64) for v in (eye, target, up))
+    if not all(v.shape == (3,) and np.isfinite(v).all() for v in (eye, target, up)):
+        raise CameraError("eye, target and up must be three finite numbers each.")
     forward = target - eye
     length = np.linalg.norm(forward)
     if not np.isfinite(length) or length < 1e-12:
