@@ -1,5 +1,6 @@
 """Which way is up and where to stand, on scenes whose answer is known."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,17 @@ def test_camera_goes_where_nothing_is_in_the_way() -> None:
     )
     other = frame_scene(walled, 300, 200)
     assert np.linalg.norm(other.position - free.position) > 0.5
+
+
+def test_all_of_an_open_scene_is_in_the_picture() -> None:
+    things = table_on_a_floor().take(np.arange(3000, 6000))
+    things = replace(things, scales=things.scales / 50)  # a cloud so thin that it hides nothing
+    camera = frame_scene(things, 300, 200)
+    x, y, z = (things.means @ camera.camera_from_world[:3, :3].T + camera.camera_from_world[:3, 3]).T
+    column, row = camera.fx * x / z + camera.cx, camera.fy * y / z + camera.cy
+    inside = (z > 0) & (column > 0) & (column < 300) & (row > 0) & (row < 200)
+    assert inside.mean() > 0.9
+    assert np.ptp(row[inside]) > 100  # and large
 
 
 def test_empty_scene_and_one_gaussian_have_a_camera() -> None:

@@ -16,6 +16,8 @@ from hushsplat.files.frames import OutputKind, frame_rate, frame_writer, output_
 from hushsplat.files.pictures import save_picture
 from hushsplat.files.video import video_writer
 
+COLORS = ((0.9, 0.1, 0.1), (0.1, 0.9, 0.1), (0.2, 0.3, 0.9))  # saturated: a wrong colour matrix shows
+
 
 def gradient(height: int = 24, width: int = 32) -> np.ndarray:
     y, x = np.mgrid[0:height, 0:width].astype(np.float32)
@@ -61,15 +63,15 @@ def test_webp_ends_at_16383_px(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("width", "height"), [(32, 24), (31, 23), (1, 1)])
 def test_video_has_all_frames_in_even_size_and_right_colours(tmp_path: Path, width: int, height: int) -> None:
     with video_writer(tmp_path / "a.mp4", width, height, 12.5, crf=10) as video:
-        for level in (0.2, 0.5, 0.8):
-            video.write(np.tile(np.float32([level, 0.5, 1 - level]), (height, width, 1)))
+        for color in COLORS:
+            video.write(np.tile(np.float32(color), (height, width, 1)))
     with av.open(str(tmp_path / "a.mp4")) as container:
         stream = container.streams.video[0]
         frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(stream)]
         assert (stream.codec_context.name, stream.pix_fmt, float(stream.average_rate)) == ("h264", "yuv420p", 12.5)
     assert [frame.shape for frame in frames] == [(height + height % 2, width + width % 2, 3)] * 3
-    for frame, level in zip(frames, (0.2, 0.5, 0.8), strict=True):
-        assert np.abs(frame / 255 - [level, 0.5, 1 - level]).max() < 0.03
+    for frame, color in zip(frames, COLORS, strict=True):
+        assert np.abs(frame / 255 - color).max() < 0.03
 
 
 def test_video_that_fails_is_not_there_and_spares_the_old_one(tmp_path: Path) -> None:
