@@ -198,6 +198,7 @@ def test_bench_of_a_file_prints_tables(run: Run, ply: Path, capture: Path) -> No
     words = ("--sizes", "32x24", "--rounds", 1, "--cameras", 2, "--threads", 1)
     result = run("bench", ply, "--capture", capture, "--methods", "raw", "exact", "reference", *words)
     assert result.returncode == 0, result.stderr
-    for word in ("ms per frame", "exact", "raw / reference", "32×24"):
+    assert str(ply.parent) not in result.stdout
+    for word in ("cloud.ply", "ms per frame", "exact", "raw / reference", "32×24"):
         assert word in result.stdout
     assert run("bench", ply, *words).returncode == 0  # without cameras: an orbit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from hushsplat.core.errors import SceneError
 from hushsplat.core.gaussians import Gaussians
@@ -16,7 +17,7 @@ MULTIPLES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 @dataclass(frozen=True)
 class NamedScene:
-    """A scene and what the user calls it."""
+    """A scene and what tables call it: the name of its file, or `synth:500k`."""
 
     name: str
     gaussians: Gaussians
@@ -26,7 +27,7 @@ class NamedScene:
 def scene_argument(text: str, lod: int | None = None) -> NamedScene:
     """The scene of a file, or of `synth:500k`."""
     if not text.startswith(PREFIX):
-        return NamedScene(text, load(text, lod=lod), is_own=False)
+        return NamedScene(Path(text).name, load(text, lod=lod), is_own=False)
     if lod is not None:
         raise SceneError(f"{text}: has no levels of detail; say how many surfels instead, such as synth:200k.")
     return NamedScene(text, room_and_garden(_count(text)), is_own=True)
