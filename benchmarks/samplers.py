@@ -84,7 +84,8 @@ def followed_pixels(subject: Subject) -> tuple[np.ndarray, np.ndarray]:
 def moving_errors(subject: Subject) -> dict[str, list[float]]:
     rows, columns = followed_pixels(subject)
     cameras = [subject.track.camera(frame) for frame in range(FRAMES)]
-    expected = np.array([render_ordered(subject.gaussians, c).color[rows[f], columns[f]] for f, c in enumerate(cameras)])
+    pictures = (render_ordered(subject.gaussians, camera).color for camera in cameras)
+    expected = np.array([picture[rows[f], columns[f]] for f, picture in enumerate(pictures)])
     errors = {}
     for sampler in SAMPLERS:
         squares = np.zeros(len(COUNTS))
@@ -126,7 +127,6 @@ def main() -> None:
     arguments = parser.parse_args()
     found = subjects(arguments)
     figure, axes = plt.subplots(2, len(found), figsize=(5.2 * len(found), 7.6), squeeze=False, sharex=True)
-    table = []
     for column, subject in enumerate(found):
         curves = {"static": {s: static_errors(subject, s) for s in SAMPLERS}, "moving": moving_errors(subject)}
         for row, (kind, errors) in enumerate(curves.items()):
@@ -140,8 +140,8 @@ def main() -> None:
             axis.grid(alpha=0.3)
             axis.legend()
             ratios = np.array(errors["stratified"]) / np.array(errors["independent"])
-            table.append({"scene": subject.name, "camera": kind, **{str(n): round(r, 3) for n, r in zip(COUNTS, ratios, strict=True)}})
-            print(json.dumps(table[-1]), flush=True)
+            by_frames = {str(n): round(r, 3) for n, r in zip(COUNTS, ratios, strict=True)}
+            print(json.dumps({"scene": subject.name, "camera": kind, **by_frames}), flush=True)
     for axis in axes[-1]:
         axis.set_xlabel("frames")
         axis.set_xticks(COUNTS, [str(n) for n in COUNTS])

@@ -1,4 +1,4 @@
-"""`reference`: Gaussians sorted by the depth of their centres and blended front to back, as vanilla 2DGS and 3DGS do."""
+"""`reference`: Gaussians sorted by their centres' depth and blended front to back, as vanilla 2DGS and 3DGS do."""
 
 from __future__ import annotations
 
