@@ -7,6 +7,7 @@ from jaxtyping import Float32
 from numpy import ndarray as Array
 
 from hushsplat.core.camera import Camera
+from hushsplat.core.errors import RenderError
 from hushsplat.core.gaussians import Gaussians
 from hushsplat.core.stream import Observation, VisibilitySample
 from hushsplat.native import _engine
@@ -40,6 +41,13 @@ def decode_color(
 ) -> Float32[Array, "h w 3"]:
     """The mean colour over the samples, the background where nothing was hit."""
     options = options or RenderOptions()
+    _check_primitives(visibility, len(gaussians))
+    height, width = visibility.primitive_id.shape[1:]
+    if (height, width) != (camera.height, camera.width):
+        raise RenderError(
+            f"a visibility sample of {width}×{height} px cannot be decoded with a camera of "
+            f"{camera.width}×{camera.height} px; give the camera it was drawn with."
+        )
     color = np.empty((camera.height, camera.width, 3), dtype=np.float32)
     _engine.decode(
         visibility.primitive_id,
@@ -59,6 +67,7 @@ def decode_channels(
     fill: float = 0.0,  # where nothing was hit
 ) -> Float32[Array, "h w c"]:
     """The mean of any per-Gaussian channels over the samples."""
+    _check_primitives(visibility, len(channels))
     padded = np.concatenate([channels, np.full((1, channels.shape[1]), fill, dtype=np.float32)])
     mean = np.zeros((*visibility.depth.shape[1:], channels.shape[1]), dtype=np.float32)
     for plane in visibility.primitive_id:  # -1 picks the last row, which is the fill
@@ -75,6 +84,7 @@ def decode_neural_view(
 
     The payload's three view vectors face up, right and forward, in world space; its last float is the blur V3.
     """
+    _check_primitives(visibility, len(payload))
     right, down, forward = camera.world_from_camera[:3, :3].T.astype(np.float32)
     per_gaussian = np.stack(
         [
@@ -92,3 +102,10 @@ def decode_neural_view(
         values[..., :2] /= np.where(plane >= 0, depth, 1)[..., None]
         mean += values
     return mean / np.float32(len(visibility.primitive_id))
+
+
+def _check_primitives(visibility: VisibilitySample, count: int) -> None:
+    """The native decoder reads where the ids tell it to."""
+    largest = int(visibility.primitive_id.max(initial=-1))
+    if largest >= count:
+        raise RenderError(f"primitive {largest} was seen, but there are {count}; give the scene that was drawn.")
