@@ -23,3 +23,11 @@ class CameraError(HushsplatError):
 
 class RenderError(HushsplatError):
     """A renderer was asked for something it cannot do."""
+
+
+class DenoiseError(HushsplatError):
+    """A denoiser was set or fed in a way it cannot work with."""
+
+
+class WeightsError(HushsplatError):
+    """The weights of a denoiser are not usable."""
