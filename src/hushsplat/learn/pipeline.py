@@ -1,0 +1,95 @@
+"""The denoiser as a list of its passes (docs/denoiser.md)."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from hushsplat.core.camera import Camera
+from hushsplat.core.errors import DenoiseError
+from hushsplat.denoise.config import HushConfig
+from hushsplat.learn.accumulate import accumulate
+from hushsplat.learn.colour import rgb_from_ycocg, ycocg_from_rgb
+from hushsplat.learn.denoiser import Denoiser
+from hushsplat.learn.filter import filter_color, learned_ellipse, zero_shot_ellipse
+from hushsplat.learn.gate import luma_variance
+from hushsplat.learn.reproject import reproject
+from hushsplat.learn.stabilise import stabilise
+from hushsplat.learn.tensors import TensorFrame, TensorObservation, TensorState
+from hushsplat.learn.trust import accumulated_trust, denoised_trust
+
+
+def step(
+    denoiser: Denoiser,
+    observation: TensorObservation,
+    camera: Camera,
+    state: TensorState | None,  # None on the first frame
+    config: HushConfig,
+) -> tuple[TensorFrame, TensorState]:
+    """One frame: the picture to show, and the state for the next one.
+
+    Differentiable in the denoiser's parameters, the payload and the colour; the state is detached on both sides.
+    """
+    observation = observation.checked(camera)
+    neural_view = _payload(observation, config)
+    color = ycocg_from_rgb(observation.color)
+    moments = torch.cat([color, color[..., :1] ** 2], dim=-1)  # the mean of Y² follows the accumulated path
+
+    # 1. Reproject
+    history = reproject(observation.depth, camera, state, config)
+    moments_before = torch.cat([history.accumulated, history.squared_luma[..., None]], dim=-1)
+
+    # 2. Trust
+    trust_s = accumulated_trust(denoiser.accumulated, color, neural_view, history, config)
+    trust_h = denoised_trust(denoiser.denoised, color, history, config)
+
+    # 3. Filter
+    ellipse = zero_shot_ellipse(color[..., 0]) if neural_view is None else learned_ellipse(neural_view)
+    filtered = filter_color(color, ellipse) if config.spatial_filter else color
+
+    # 4. Accumulate
+    cap_s, cap_h = config.accumulated_cap_frames, config.denoised_cap_frames
+    moments, frames_s = accumulate(moments_before, history.accumulated_frames, trust_s, moments, cap_s)
+    denoised, frames_h = accumulate(history.denoised, history.denoised_frames, trust_h, filtered, cap_h)
+    accumulated, squared_luma = moments[..., :3], moments[..., 3]
+
+    # 5. Gate
+    variance = luma_variance(squared_luma, accumulated[..., 0])
+    gate = denoiser.gate(variance, frames_s, config)
+    composite = rgb_from_ycocg(accumulated + gate[..., None] * (denoised - accumulated))
+
+    # 6. Stabilise
+    shown = stabilise(composite, history, config)
+
+    views = {
+        "composite": composite,
+        "filtered": rgb_from_ycocg(filtered),
+        "accumulated": rgb_from_ycocg(accumulated),
+        "denoised": rgb_from_ycocg(denoised),
+        "accumulated_trust": trust_s[..., None],
+        "denoised_trust": trust_h[..., None],
+        "accumulated_frames": frames_s[..., None],
+        "denoised_frames": frames_h[..., None],
+        "gate": gate[..., None],
+        "variance": variance[..., None],
+        "motion_px": history.motion_px,
+        "relative_depth": history.relative_depth[..., None],
+        "ellipse": ellipse.stacked(),
+    }
+    depth, spare = history.filled_depth, torch.zeros_like(trust_s)
+    values = _stack(moments, frames_s, trust_s, denoised, frames_h, trust_h, shown, depth, spare)
+    return TensorFrame(shown, views), TensorState(values.detach(), camera)
+
+
+def _payload(observation: TensorObservation, config: HushConfig) -> Float[Tensor, "h w 4"] | None:
+    if config.zero_shot:
+        return None
+    if observation.neural_view is None:
+        raise DenoiseError("the observation has no neural_view: its scene has no payload; set zero_shot=True.")
+    return observation.neural_view
+
+
+def _stack(*channels: Tensor) -> Float[Tensor, "h w 16"]:
+    """Pictures of one or more channels, in the order of `StateChannels`."""
+    return torch.cat([channel if channel.ndim == 3 else channel[..., None] for channel in channels], dim=-1)
