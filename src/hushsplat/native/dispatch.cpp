@@ -8,7 +8,6 @@ namespace hush {
 extern const Kernels kernels_portable;
 #if defined(HUSH_X86)
 extern const Kernels kernels_avx2;
-extern const Kernels kernels_avx512;
 #endif
 
 namespace {
@@ -17,9 +16,6 @@ std::vector<const Kernels*> runnable() {  // best first
     std::vector<const Kernels*> found;
 #if defined(HUSH_X86)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("fma"))
-        found.push_back(&kernels_avx512);
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) found.push_back(&kernels_avx2);
 #endif
     found.push_back(&kernels_portable);

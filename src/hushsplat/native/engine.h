@@ -146,7 +146,7 @@ struct Kernels {
 };
 
 const Kernels& kernels();                  // the best this machine can run, unless chosen otherwise
-bool choose_kernels(const char* name);     // "avx512", "avx2", "portable"; false if this machine or build has it not
+bool choose_kernels(const char* name);     // "avx2", "portable"; false if this machine or build has it not
 std::vector<const char*> available_kernels();
 
 }  // namespace hush
