@@ -102,11 +102,11 @@ HUSH_INLINE Fragment fragment(const Footprint& f, const CellRows<Surfels, LowPas
             if constexpr (Clipped) {
                 // Where the plane is not hit, S may be anything: the low-pass then stands alone.
                 plane &= (t > splat(0)) & (g.inverse_depth * splat(f.near) < splat(1));
-                low = plane ? low : (dx + dx) * dx + splat(rows.low[row]);
-                g.s = plane ? g.s : splat(1);
+                low = select(plane, low, (dx + dx) * dx + splat(rows.low[row]));
+                g.s = select(plane, g.s, splat(1));
             }
-            g.q = plane ? g.q : low;
-            g.inverse_depth = plane ? g.inverse_depth : splat(p.inverse_depth);
+            g.q = select(plane, g.q, low);
+            g.inverse_depth = select(plane, g.inverse_depth, splat(p.inverse_depth));
         } else if constexpr (Clipped) {
             g.valid = (t > splat(0)) & (g.inverse_depth * splat(f.near) < splat(1));
         }

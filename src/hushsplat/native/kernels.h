@@ -48,10 +48,11 @@ HUSH_INLINE void each_in_tile(const Scene& scene, int chunk, const Tile& tile, V
     const ChunkReach& reach = scene.reach[chunk];
     const int right = tile.x0 + tile.width, bottom = tile.y0 + tile.height;
     if (reach.x0 >= right || reach.x1 <= tile.x0 || reach.y0 >= bottom || reach.y1 <= tile.y0) return;
+    const s16 x0 = splat_short(tile.x0), x1 = splat_short(right), y0 = splat_short(tile.y0), y1 = splat_short(bottom);
     const int16_t* box = &scene.box[(size_t)chunk * 4 * kChunk];
     for (int k = 0; k < kChunk; k += 16) {
-        s16 inside = (load16(box + k) < (int16_t)right) & (load16(box + kChunk + k) > (int16_t)tile.x0) &
-                     (load16(box + 2 * kChunk + k) < (int16_t)bottom) & (load16(box + 3 * kChunk + k) > (int16_t)tile.y0);
+        s16 inside = (load(box + k) < x1) & (load(box + kChunk + k) > x0) & (load(box + 2 * kChunk + k) < y1) &
+                     (load(box + 3 * kChunk + k) > y0);
         for (unsigned left = bits(inside); left; left &= left - 1) visit(k + __builtin_ctz(left) / 2);
     }
 }

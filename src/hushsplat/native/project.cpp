@@ -42,16 +42,16 @@ HUSH_INLINE void slopes(f8 x, f8 z, f8 xx, f8 xz, f8 zz, f8 level, f8 disc, floa
         f8 lx = xx - slope * xz, lz = xz - slope * zz;  // covariance times (1, -slope)
         f8 at = z - (x - slope * z) * lz / max(lx - slope * lz, splat(1e-30f));
         i8 real = (disc >= splat(0)) & (at > splat(near) * splat(0.999f));
-        cut_low = real ? min(cut_low, slope) : cut_low;
-        cut_high = real ? max(cut_high, slope) : cut_high;
+        cut_low = select(real, min(cut_low, slope), cut_low);
+        cut_high = select(real, max(cut_high, slope), cut_high);
     }
     f8 back = splat(near) - z, izz = splat(1) / max(zz, splat(1e-30f));
     f8 middle = x + xz * izz * back;
     f8 half = sqrt(max((level - back * back * izz) * (xx - xz * xz * izz), splat(0)));
     cut_low = min(cut_low, (middle - half) * splat(1 / near));
     cut_high = max(cut_high, (middle + half) * splat(1 / near));
-    *low = cut ? cut_low : *low;
-    *high = cut ? cut_high : *high;
+    *low = select(cut, cut_low, *low);
+    *high = select(cut, cut_high, *high);
 }
 
 HUSH_INLINE Form surfel_form(const Camera& camera, V3 c, V3 a, V3 b, f8 level) {
@@ -67,11 +67,11 @@ HUSH_INLINE Form surfel_form(const Camera& camera, V3 c, V3 a, V3 b, f8 level) {
     // Turn (u, v) so that v does not change along a row.
     f8 along = sqrt(ux * ux + vx * vx);
     f8 turn = splat(1) / max(along, splat(1e-30f));
-    form.ux = edge_on ? splat(1e12f) : along;
-    form.uy = edge_on ? splat(0) : (ux * uy + vx * vy) * turn;
-    form.vy = edge_on ? splat(1e12f) : (ux * vy - uy * vx) * turn;
-    form.gx = edge_on ? splat(0) : n.x * scale * ifx;
-    form.gy = edge_on ? splat(0) : n.y * scale * ify;
+    form.ux = select(edge_on, splat(1e12f), along);
+    form.uy = select(edge_on, splat(0), (ux * uy + vx * vy) * turn);
+    form.vy = select(edge_on, splat(1e12f), (ux * vy - uy * vx) * turn);
+    form.gx = select(edge_on, splat(0), n.x * scale * ifx);
+    form.gy = select(edge_on, splat(0), n.y * scale * ify);
     form.hxx = form.hxy = form.hyy = splat(0);
 
     form.zz = a.z * a.z + b.z * b.z;
@@ -164,11 +164,11 @@ void project_chunk(Scene& scene, const Camera& camera, int chunk) {
         f8 level = row(kLogOpacity) + splat(kMaxLevel);
         i8 drawn = (c.z > splat(camera.near)) & (level >= splat(0));
         if (!any(drawn)) {
-            for (int side = 0; side < 4; ++side) store_short(box + side * kChunk + k, splat_int(0));
+            for (int side = 0; side < 4; ++side) store(box + side * kChunk + k, s8{});
             continue;
         }
-        c.z = drawn ? c.z : splat(1);
-        level = drawn ? level : splat(0);
+        c.z = select(drawn, c.z, splat(1));
+        level = select(drawn, level, splat(0));
         Form form;
         if constexpr (Surfels) {
             V3 a = rotate(camera.rotation, {row(kShape), row(kShape + 1), row(kShape + 2)});
@@ -204,17 +204,17 @@ void project_chunk(Scene& scene, const Camera& camera, int chunk) {
         pixel_range(form.x_low, form.x_high, camera.width, &x0, &x1);
         pixel_range(form.y_low, form.y_high, camera.height, &y0, &y1);
         i8 inside = drawn & (x0 < x1) & (y0 < y1);
-        store_short(box + 0 * kChunk + k, inside ? x0 : splat_int(0));
-        store_short(box + 1 * kChunk + k, inside ? x1 : splat_int(0));
-        store_short(box + 2 * kChunk + k, inside ? y0 : splat_int(0));
-        store_short(box + 3 * kChunk + k, inside ? y1 : splat_int(0));
+        store(box + 0 * kChunk + k, to_short(x0 & inside));
+        store(box + 1 * kChunk + k, to_short(x1 & inside));
+        store(box + 2 * kChunk + k, to_short(y0 & inside));
+        store(box + 3 * kChunk + k, to_short(y1 & inside));
         f8 reach_near = splat(1) / max(z_low, splat(camera.near));
         store(nearest + k, reach_near);
-        left = min(left, inside ? x0 : left);
-        right = max(right, inside ? x1 : right);
-        top = min(top, inside ? y0 : top);
-        bottom = max(bottom, inside ? y1 : bottom);
-        most = max(most, inside ? reach_near : most);
+        left = min(left, select(inside, x0, left));
+        right = max(right, select(inside, x1, right));
+        top = min(top, select(inside, y0, top));
+        bottom = max(bottom, select(inside, y1, bottom));
+        most = max(most, select(inside, reach_near, most));
         i8 clipped = ~((z_low > splat(camera.near)) & (splat(1.25f) * z_low > c.z));
         unsigned low_pass_bits = bits(low_pass), clipped_bits = bits(clipped);
         for (int lane = 0; lane < 8; ++lane)

@@ -54,7 +54,7 @@ struct TileBuffers {
         for (int y = 0; y < kTile; ++y)
             for (int x = 0; x < kTile; x += 8) {
                 i8 inside = iota_int() + splat_int(x) < splat_int(y < tile.height ? tile.width : 0);
-                store(rest + y * kTile + x, inside ? splat(1) : splat(0));
+                store(rest + y * kTile + x, select(inside, splat(1), splat(0)));
             }
         std::memset(color, 0, sizeof color);
         std::memset(depth, 0, sizeof depth);
@@ -98,13 +98,15 @@ __attribute__((noinline)) void blend(TileBuffers& buffers, const Footprint& f, f
                 counts &= squared < level;
                 if constexpr (Clipped) counts &= g.valid;
                 f8 alpha = exp2_negative(log2_opacity - squared * splat(kHalfLog2E));
-                f8 weight = counts ? alpha * rest : splat(0);
+                f8 weight = select(counts, alpha * rest, splat(0));
                 store(buffers.rest + at, rest - weight);
                 store(buffers.color[0] + at, load(buffers.color[0] + at) + weight * red);
                 store(buffers.color[1] + at, load(buffers.color[1] + at) + weight * green);
                 store(buffers.color[2] + at, load(buffers.color[2] + at) + weight * blue);
-                if constexpr (Depth)
-                    store(buffers.depth + at, load(buffers.depth + at) + (counts ? weight / g.inverse_depth : splat(0)));
+                if constexpr (Depth) {
+                    f8 depth = select(counts, weight / g.inverse_depth, splat(0));
+                    store(buffers.depth + at, load(buffers.depth + at) + depth);
+                }
             }
         }
     }

@@ -56,7 +56,7 @@ struct TileBuffers {
         for (int y = 0; y < kTile; ++y)
             for (int x = 0; x < kTile; x += 8) {
                 i8 inside = iota_int() + splat_int(x) < splat_int(y < tile.height ? tile.width : 0);
-                store(inverse_depth + y * kTile + x, inside ? splat(0) : splat(never));
+                store(inverse_depth + y * kTile + x, select(inside, splat(0), splat(never)));
                 store(id + y * kTile + x, splat_int(-1));
             }
         touched = ~0ull;
@@ -104,8 +104,8 @@ __attribute__((noinline)) void draw(TileBuffers& buffers, const Levels& levels, 
                 f8 z = load(buffers.inverse_depth + at);
                 i8 kept = (g.q < random * g.s) & (g.inverse_depth > z);
                 if constexpr (Clipped) kept &= g.valid;
-                store(buffers.inverse_depth + at, kept ? g.inverse_depth : z);
-                store(buffers.id + at, kept ? id8 : load(buffers.id + at));
+                store(buffers.inverse_depth + at, select(kept, g.inverse_depth, z));
+                store(buffers.id + at, select(kept, id8, load(buffers.id + at)));
                 changed |= kept;
             }
             buffers.touched |= (uint64_t)any(changed) << cell;

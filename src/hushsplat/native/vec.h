@@ -1,4 +1,4 @@
-// Eight lanes at a time, by compiler vector extensions: AVX2 where the build allows it, SSE2 or NEON pairs elsewhere.
+// Eight lanes at a time, by compiler vector extensions: one register with AVX2, two registers (SSE2, NEON) elsewhere.
 // Everything lives in a namespace per instruction set, so that the linker can never mix two builds of one function.
 #pragma once
 
@@ -7,100 +7,226 @@
 
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #ifndef HUSH_ISA
 #error "HUSH_ISA names the instruction set this file is compiled for; see CMakeLists.txt"
 #endif
 
-namespace hush::HUSH_ISA {
-
-typedef float f8 __attribute__((vector_size(32), aligned(32)));
-typedef int32_t i8 __attribute__((vector_size(32), aligned(32)));
-typedef uint32_t u8 __attribute__((vector_size(32), aligned(32)));
-typedef int16_t s8 __attribute__((vector_size(16), aligned(16)));
-typedef float f4 __attribute__((vector_size(16), aligned(16)));
-
-typedef int16_t s16 __attribute__((vector_size(32), aligned(32)));
-
 #define HUSH_MEMBER inline __attribute__((always_inline))
 #define HUSH_INLINE static HUSH_MEMBER
 
+#if defined(__clang__)
+#define HUSH_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define HUSH_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, decltype(a < b){__VA_ARGS__})
+#endif
+
+namespace hush::HUSH_ISA {
+
+typedef float f4 __attribute__((vector_size(16)));
+typedef int32_t i4 __attribute__((vector_size(16)));
+typedef int16_t s8 __attribute__((vector_size(16)));
+
+template <class Vector, class Lane>
+HUSH_INLINE Vector load_as(const Lane* p) {
+    Vector v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+}
+HUSH_INLINE void store(int16_t* p, s8 v) { std::memcpy(p, &v, 16); }
+
+// What differs between one register and two: f8 and i8 are eight lanes, s16 are sixteen short ones. Masks are what
+// comparisons return: a lane is -1 (true) or 0 (false).
+//   select(mask, a, b)  a where the mask is true, else b; a ternary would do for one register only
+//   bits(mask)          one bit per lane; of s16 every second bit is a lane
+//   min, max            b where a lane of a or b is no number, on every machine
+#if defined(__AVX2__)
+
+typedef float f8 __attribute__((vector_size(32)));
+typedef int32_t i8 __attribute__((vector_size(32)));
+typedef int16_t s16 __attribute__((vector_size(32)));
+
 HUSH_INLINE f8 splat(float x) { return f8{x, x, x, x, x, x, x, x}; }
 HUSH_INLINE i8 splat_int(int32_t x) { return i8{x, x, x, x, x, x, x, x}; }
+HUSH_INLINE s16 splat_short(int16_t x) { return (s16)_mm256_set1_epi16(x); }
 HUSH_INLINE f8 iota() { return f8{0, 1, 2, 3, 4, 5, 6, 7}; }
 HUSH_INLINE i8 iota_int() { return i8{0, 1, 2, 3, 4, 5, 6, 7}; }
 
-HUSH_INLINE f8 load(const float* p) { f8 v; std::memcpy(&v, p, 32); return v; }
-HUSH_INLINE i8 load(const int32_t* p) { i8 v; std::memcpy(&v, p, 32); return v; }
+HUSH_INLINE f8 load(const float* p) { return load_as<f8>(p); }
+HUSH_INLINE i8 load(const int32_t* p) { return load_as<i8>(p); }
+HUSH_INLINE s16 load(const int16_t* p) { return load_as<s16>(p); }
 HUSH_INLINE void store(float* p, f8 v) { std::memcpy(p, &v, 32); }
 HUSH_INLINE void store(int32_t* p, i8 v) { std::memcpy(p, &v, 32); }
-HUSH_INLINE i8 load_short(const int16_t* p) { s8 v; std::memcpy(&v, p, 16); return __builtin_convertvector(v, i8); }
-HUSH_INLINE void store_short(int16_t* p, i8 v) { s8 w = __builtin_convertvector(v, s8); std::memcpy(p, &w, 16); }
 
+HUSH_INLINE f8 select(i8 mask, f8 a, f8 b) { return mask ? a : b; }
+HUSH_INLINE i8 select(i8 mask, i8 a, i8 b) { return mask ? a : b; }
 HUSH_INLINE f8 min(f8 a, f8 b) { return a < b ? a : b; }
 HUSH_INLINE f8 max(f8 a, f8 b) { return a > b ? a : b; }
 HUSH_INLINE i8 min(i8 a, i8 b) { return a < b ? a : b; }
 HUSH_INLINE i8 max(i8 a, i8 b) { return a > b ? a : b; }
+HUSH_INLINE f8 sqrt(f8 a) { return (f8)_mm256_sqrt_ps((__m256)a); }
 
-HUSH_INLINE f8 sqrt(f8 a) {
-#if defined(__AVX2__)
-    return (f8)_mm256_sqrt_ps((__m256)a);
-#else
-    f8 r;
-    for (int k = 0; k < 8; ++k) r[k] = __builtin_sqrtf(a[k]);
-    return r;
-#endif
-}
-
-// One bit per lane whose mask is set.
-HUSH_INLINE unsigned bits(i8 mask) {
-#if defined(__AVX2__)
-    return (unsigned)_mm256_movemask_ps((__m256)mask);
-#else
-    unsigned r = 0;
-    for (int k = 0; k < 8; ++k) r |= (unsigned)(mask[k] < 0) << k;
-    return r;
-#endif
-}
-
-// Sixteen short lanes: every second bit of the result is one lane.
-HUSH_INLINE unsigned bits(s16 mask) {
-#if defined(__AVX2__)
-    return (unsigned)_mm256_movemask_epi8((__m256i)mask) & 0x55555555u;
-#else
-    unsigned r = 0;
-    for (int k = 0; k < 16; ++k) r |= (unsigned)(mask[k] < 0) << (2 * k);
-    return r;
-#endif
-}
-
-HUSH_INLINE s16 load16(const int16_t* p) { s16 v; std::memcpy(&v, p, 32); return v; }
-
-HUSH_INLINE bool any(i8 mask) {
-#if defined(__AVX2__)
-    return !_mm256_testz_si256((__m256i)mask, (__m256i)mask);
-#else
-    return bits(mask) != 0;
-#endif
-}
+HUSH_INLINE unsigned bits(i8 mask) { return (unsigned)_mm256_movemask_ps((__m256)mask); }
+HUSH_INLINE unsigned bits(s16 mask) { return (unsigned)_mm256_movemask_epi8((__m256i)mask) & 0x55555555u; }
+HUSH_INLINE bool any(i8 mask) { return !_mm256_testz_si256((__m256i)mask, (__m256i)mask); }
 
 HUSH_INLINE i8 truncate(f8 a) { return __builtin_convertvector(a, i8); }
 HUSH_INLINE f8 to_float(i8 a) { return __builtin_convertvector(a, f8); }
+HUSH_INLINE f8 bits_to_float(i8 a) { return (f8)a; }
+HUSH_INLINE s8 to_short(i8 a) { return __builtin_convertvector(a, s8); }
+
+// Lane k of the result is the least lane of rows[k].
+HUSH_INLINE f8 row_minima(const f8 rows[8]) {
+    f8 half[4], quarter[2];
+    for (int k = 0; k < 4; ++k)
+        half[k] = min(HUSH_SHUFFLE(rows[k], rows[k + 4], 0, 1, 2, 3, 8, 9, 10, 11),
+                      HUSH_SHUFFLE(rows[k], rows[k + 4], 4, 5, 6, 7, 12, 13, 14, 15));
+    for (int k = 0; k < 2; ++k)
+        quarter[k] = min(HUSH_SHUFFLE(half[2 * k], half[2 * k + 1], 0, 8, 1, 9, 4, 12, 5, 13),
+                         HUSH_SHUFFLE(half[2 * k], half[2 * k + 1], 2, 10, 3, 11, 6, 14, 7, 15));
+    return min(HUSH_SHUFFLE(quarter[0], quarter[1], 0, 1, 8, 9, 4, 5, 12, 13),
+               HUSH_SHUFFLE(quarter[0], quarter[1], 2, 3, 10, 11, 6, 7, 14, 15));
+}
+
+#else
+
+// A vector type of 32 bytes would do too, but where registers have 16, GCC compares and selects it lane by lane.
+template <class Half>
+struct Pair {
+    Half low, high;
+    HUSH_MEMBER auto operator[](int k) const {
+        constexpr int n = sizeof(Half) / sizeof(low[0]);
+        return k < n ? low[k] : high[k - n];
+    }
+};
+using f8 = Pair<f4>;
+using i8 = Pair<i4>;
+using s16 = Pair<s8>;
+
+#define HUSH_OPERATOR(op)                                                        \
+    template <class Half>                                                        \
+    HUSH_INLINE auto operator op(Pair<Half> a, Pair<Half> b) {                   \
+        return Pair<decltype(a.low op b.low)>{a.low op b.low, a.high op b.high}; \
+    }
+HUSH_OPERATOR(+)
+HUSH_OPERATOR(-)
+HUSH_OPERATOR(*)
+HUSH_OPERATOR(/)
+HUSH_OPERATOR(<)
+HUSH_OPERATOR(<=)
+HUSH_OPERATOR(>)
+HUSH_OPERATOR(>=)
+HUSH_OPERATOR(&)
+HUSH_OPERATOR(|)
+#undef HUSH_OPERATOR
+
+template <class Half> HUSH_INLINE Pair<Half> operator-(Pair<Half> a) { return {-a.low, -a.high}; }
+template <class Half> HUSH_INLINE Pair<Half> operator~(Pair<Half> a) { return {~a.low, ~a.high}; }
+template <class Half> HUSH_INLINE Pair<Half> operator<<(Pair<Half> a, int by) { return {a.low << by, a.high << by}; }
+template <class Half> HUSH_INLINE void operator+=(Pair<Half>& a, Pair<Half> b) { a = a + b; }
+template <class Half> HUSH_INLINE void operator&=(Pair<Half>& a, Pair<Half> b) { a = a & b; }
+template <class Half> HUSH_INLINE void operator|=(Pair<Half>& a, Pair<Half> b) { a = a | b; }
+
+HUSH_INLINE f8 splat(float x) { return {f4{x, x, x, x}, f4{x, x, x, x}}; }
+HUSH_INLINE i8 splat_int(int32_t x) { return {i4{x, x, x, x}, i4{x, x, x, x}}; }
+HUSH_INLINE s16 splat_short(int16_t x) { return {s8{x, x, x, x, x, x, x, x}, s8{x, x, x, x, x, x, x, x}}; }
+HUSH_INLINE f8 iota() { return {f4{0, 1, 2, 3}, f4{4, 5, 6, 7}}; }
+HUSH_INLINE i8 iota_int() { return {i4{0, 1, 2, 3}, i4{4, 5, 6, 7}}; }
+
+HUSH_INLINE f8 load(const float* p) { return {load_as<f4>(p), load_as<f4>(p + 4)}; }
+HUSH_INLINE i8 load(const int32_t* p) { return {load_as<i4>(p), load_as<i4>(p + 4)}; }
+HUSH_INLINE s16 load(const int16_t* p) { return {load_as<s8>(p), load_as<s8>(p + 8)}; }
+template <class Half, class Lane>
+HUSH_INLINE void store(Lane* p, Pair<Half> v) {
+    std::memcpy(p, &v.low, 16);
+    std::memcpy(p + 16 / sizeof(Lane), &v.high, 16);
+}
+
+// Bit by bit: becomes and, andnot, or (SSE2) or one bit select (NEON); `mask ? a : b` would compare the mask with 0.
+HUSH_INLINE f4 select(i4 mask, f4 a, f4 b) { return (f4)((mask & (i4)a) | (~mask & (i4)b)); }
+HUSH_INLINE i4 select(i4 mask, i4 a, i4 b) { return (mask & a) | (~mask & b); }
+template <class Half>
+HUSH_INLINE Pair<Half> select(i8 mask, Pair<Half> a, Pair<Half> b) {
+    return {select(mask.low, a.low, b.low), select(mask.high, a.high, b.high)};
+}
+
+#if defined(__SSE2__)
+
+HUSH_INLINE f4 min(f4 a, f4 b) { return (f4)_mm_min_ps((__m128)a, (__m128)b); }
+HUSH_INLINE f4 max(f4 a, f4 b) { return (f4)_mm_max_ps((__m128)a, (__m128)b); }
+HUSH_INLINE f4 sqrt(f4 a) { return (f4)_mm_sqrt_ps((__m128)a); }
+HUSH_INLINE s8 to_short(i8 a) { return (s8)_mm_packs_epi32((__m128i)a.low, (__m128i)a.high); }
+HUSH_INLINE bool any(i8 mask) { return _mm_movemask_ps((__m128)(mask.low | mask.high)) != 0; }
+HUSH_INLINE unsigned bits(i8 mask) {
+    return (unsigned)(_mm_movemask_ps((__m128)mask.low) | _mm_movemask_ps((__m128)mask.high) << 4);
+}
+HUSH_INLINE unsigned bits(s16 mask) {
+    int low = _mm_movemask_epi8((__m128i)mask.low), high = _mm_movemask_epi8((__m128i)mask.high);
+    return ((unsigned)low | (unsigned)high << 16) & 0x55555555u;
+}
+
+#else
+
+HUSH_INLINE f4 min(f4 a, f4 b) { return select(a < b, a, b); }
+HUSH_INLINE f4 max(f4 a, f4 b) { return select(a > b, a, b); }
+
+#if defined(__aarch64__)
+HUSH_INLINE f4 sqrt(f4 a) { return (f4)vsqrtq_f32((float32x4_t)a); }
+HUSH_INLINE unsigned sum(i4 a) { return (unsigned)vaddvq_s32((int32x4_t)a); }
+HUSH_INLINE unsigned sum(s8 a) { return (uint16_t)vaddvq_s16((int16x8_t)a); }
+#else
+HUSH_INLINE f4 sqrt(f4 a) {
+    return f4{__builtin_sqrtf(a[0]), __builtin_sqrtf(a[1]), __builtin_sqrtf(a[2]), __builtin_sqrtf(a[3])};
+}
+HUSH_INLINE unsigned sum(i4 a) { return (unsigned)(a[0] + a[1] + a[2] + a[3]); }
+HUSH_INLINE unsigned sum(s8 a) { return (uint16_t)(a[0] + a[1] + a[2] + a[3] + a[4] + a[5] + a[6] + a[7]); }
+#endif
+
+HUSH_INLINE s8 to_short(i8 a) {  // the lower halves
+    return HUSH_SHUFFLE((s8)a.low, (s8)a.high, 0, 2, 4, 6, 8, 10, 12, 14);
+}
+HUSH_INLINE unsigned bits(i8 mask) { return sum((mask.low & i4{1, 2, 4, 8}) | (mask.high & i4{16, 32, 64, 128})); }
+HUSH_INLINE unsigned bits(s16 mask) {
+    const s8 lane = {1 << 0, 1 << 2, 1 << 4, 1 << 6, 1 << 8, 1 << 10, 1 << 12, 1 << 14};
+    return sum(mask.low & lane) | sum(mask.high & lane) << 16;
+}
+HUSH_INLINE bool any(i8 mask) { return bits(mask) != 0; }
+
+#endif
+
+HUSH_INLINE i4 min(i4 a, i4 b) { return select(a < b, a, b); }
+HUSH_INLINE i4 max(i4 a, i4 b) { return select(a > b, a, b); }
+HUSH_INLINE f8 min(f8 a, f8 b) { return {min(a.low, b.low), min(a.high, b.high)}; }
+HUSH_INLINE f8 max(f8 a, f8 b) { return {max(a.low, b.low), max(a.high, b.high)}; }
+HUSH_INLINE i8 min(i8 a, i8 b) { return {min(a.low, b.low), min(a.high, b.high)}; }
+HUSH_INLINE i8 max(i8 a, i8 b) { return {max(a.low, b.low), max(a.high, b.high)}; }
+HUSH_INLINE f8 sqrt(f8 a) { return {sqrt(a.low), sqrt(a.high)}; }
+
+HUSH_INLINE i8 truncate(f8 a) { return {__builtin_convertvector(a.low, i4), __builtin_convertvector(a.high, i4)}; }
+HUSH_INLINE f8 to_float(i8 a) { return {__builtin_convertvector(a.low, f4), __builtin_convertvector(a.high, f4)}; }
+HUSH_INLINE f8 bits_to_float(i8 a) { return {(f4)a.low, (f4)a.high}; }
+
+HUSH_INLINE f4 row_minima(f4 a, f4 b, f4 c, f4 d) {
+    f4 ab = min(HUSH_SHUFFLE(a, b, 0, 4, 1, 5), HUSH_SHUFFLE(a, b, 2, 6, 3, 7));
+    f4 cd = min(HUSH_SHUFFLE(c, d, 0, 4, 1, 5), HUSH_SHUFFLE(c, d, 2, 6, 3, 7));
+    return min(HUSH_SHUFFLE(ab, cd, 0, 1, 4, 5), HUSH_SHUFFLE(ab, cd, 2, 3, 6, 7));
+}
+HUSH_INLINE f8 row_minima(const f8 rows[8]) {
+    f4 half[8];
+    for (int k = 0; k < 8; ++k) half[k] = min(rows[k].low, rows[k].high);
+    return {row_minima(half[0], half[1], half[2], half[3]), row_minima(half[4], half[5], half[6], half[7])};
+}
+
+#endif
 
 HUSH_INLINE i8 floor_int(f8 a) {
     i8 t = truncate(a);
-    return t + (i8)(to_float(t) > a);  // a true comparison is -1
-}
-
-HUSH_INLINE f8 gather(const float* table, i8 index) {
-#if defined(__AVX2__)
-    return (f8)_mm256_i32gather_ps(table, (__m256i)index, 4);
-#else
-    f8 r;
-    for (int k = 0; k < 8; ++k) r[k] = table[index[k]];
-    return r;
-#endif
+    return t + (to_float(t) > a);  // a true comparison is -1
 }
 
 // 2^x for x in -126 .. 0; relative error below 2e-7 (degree-6 minimax-like polynomial on -0.5 .. 0.5).
@@ -117,26 +243,7 @@ HUSH_INLINE f8 exp2_negative(f8 x) {
     p = p * f + splat(6.931472028550421e-1f);
     p = p * f + splat(1.0f);
     i8 scale = (truncate(whole) + splat_int(127)) << 23;
-    return p * (f8)scale;
-}
-
-#if defined(__clang__)
-#define HUSH_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define HUSH_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, i8{__VA_ARGS__})
-#endif
-
-// Lane k of the result is the least lane of rows[k].
-HUSH_INLINE f8 row_minima(const f8 rows[8]) {
-    f8 half[4], quarter[2];
-    for (int k = 0; k < 4; ++k)
-        half[k] = min(HUSH_SHUFFLE(rows[k], rows[k + 4], 0, 1, 2, 3, 8, 9, 10, 11),
-                      HUSH_SHUFFLE(rows[k], rows[k + 4], 4, 5, 6, 7, 12, 13, 14, 15));
-    for (int k = 0; k < 2; ++k)
-        quarter[k] = min(HUSH_SHUFFLE(half[2 * k], half[2 * k + 1], 0, 8, 1, 9, 4, 12, 5, 13),
-                         HUSH_SHUFFLE(half[2 * k], half[2 * k + 1], 2, 10, 3, 11, 6, 14, 7, 15));
-    return min(HUSH_SHUFFLE(quarter[0], quarter[1], 0, 1, 8, 9, 4, 5, 12, 13),
-               HUSH_SHUFFLE(quarter[0], quarter[1], 2, 3, 10, 11, 6, 7, 14, 15));
+    return p * bits_to_float(scale);
 }
 
 HUSH_INLINE float horizontal_min(f8 v) {
