@@ -11,6 +11,8 @@
 
 namespace hush {
 
+struct DenoiseStep;  // denoise.h
+
 constexpr int kChunk = 128;       // Gaussians per chunk: neighbours in space, projected together
 constexpr int kTile = 64;         // px: side of the square that one job draws; its buffers stay in cache
 constexpr int kCell = 8;          // px: side of the squares whose farthest depth is tracked inside a tile
@@ -143,6 +145,7 @@ struct Kernels {
     void (*ordered)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
     void (*decode)(const int32_t* id, int samples, int width, int height, const Camera&, const Colors&, int threads,
                    const float* background, float* color);
+    void (*denoise)(const DenoiseStep& step, int threads);
 };
 
 const Kernels& kernels();                  // the best this machine can run, unless chosen otherwise

@@ -11,7 +11,7 @@ namespace hush {
 extern const Kernels HUSH_JOIN(kernels_, HUSH_ISA);
 const Kernels HUSH_JOIN(kernels_, HUSH_ISA) = {
     HUSH_TEXT(HUSH_ISA),  HUSH_ISA::project, HUSH_ISA::stochastic,
-    HUSH_ISA::sorted, HUSH_ISA::ordered, HUSH_ISA::decode,
+    HUSH_ISA::sorted, HUSH_ISA::ordered, HUSH_ISA::decode, HUSH_ISA::denoise,
 };
 
 }  // namespace hush

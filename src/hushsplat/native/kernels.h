@@ -1,6 +1,7 @@
 // The passes of one instruction set.
 #pragma once
 
+#include "denoise.h"
 #include "engine.h"
 #include "vec.h"
 
@@ -13,6 +14,7 @@ void sorted(Scene&, const Camera&, const TileLists&, const Colors&, int threads,
 void ordered(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
 void decode(const int32_t* id, int samples, int width, int height, const Camera&, const Colors&, int threads,
             const float* background, float* color);
+void denoise(const DenoiseStep& step, int threads);
 
 // The chunk is projected by the first tile that needs it; hidden chunks never are.
 HUSH_INLINE void ensure_projected(Scene& scene, const Camera& camera, int chunk) {

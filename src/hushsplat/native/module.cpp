@@ -64,6 +64,9 @@ hush::SortedOutput output_of(const hush::Camera& camera, Pixels3& color, Pixels&
 
 }  // namespace
 
+void bind_denoise(nb::module_& m);
+void bind_recycled(nb::module_& m);
+
 NB_MODULE(_engine, m) {
     m.doc() = "The CPU engine of hushsplat: see the Python modules of the same names for what each pass means.";
     nb::class_<hush::Camera>(m, "Camera")
@@ -133,6 +136,8 @@ NB_MODULE(_engine, m) {
                                background.data(), color.data());
     }, "id"_a, "camera"_a, "sh"_a, "means"_a, "background"_a, "threads"_a, "color"_a);
 
+    bind_denoise(m);
+    bind_recycled(m);
     m.def("default_threads", &hush::default_threads);
     m.def("instruction_sets", [] {
         std::vector<std::string> names;

@@ -11,6 +11,7 @@ from hushsplat.core.errors import RenderError
 from hushsplat.core.gaussians import Gaussians
 from hushsplat.core.stream import Observation, VisibilitySample
 from hushsplat.native import _engine
+from hushsplat.native.arrays import empty_float32
 from hushsplat.render.engine import RenderOptions, engine_background, engine_camera
 
 
@@ -48,7 +49,7 @@ def decode_color(
             f"a visibility sample of {width}×{height} px cannot be decoded with a camera of "
             f"{camera.width}×{camera.height} px; give the camera it was drawn with."
         )
-    color = np.empty((camera.height, camera.width, 3), dtype=np.float32)
+    color = empty_float32(camera.height, camera.width, 3)
     _engine.decode(
         visibility.primitive_id,
         engine_camera(camera, options.near),

@@ -7,6 +7,7 @@ import numpy as np
 from hushsplat.core.camera import Camera
 from hushsplat.core.gaussians import Gaussians
 from hushsplat.core.picture import Picture
+from hushsplat.native.arrays import empty_float32
 from hushsplat.render.engine import RenderOptions, engine_background, engine_camera, prepare
 
 
@@ -14,8 +15,8 @@ def render_ordered(gaussians: Gaussians, camera: Camera, options: RenderOptions 
     """The expectation of a stochastic frame, and the variance of one of its samples per channel."""
     options = options or RenderOptions()
     size = (camera.height, camera.width)
-    color, variance = (np.empty((*size, 3), dtype=np.float32) for _ in range(2))
-    alpha, depth = (np.empty(size, dtype=np.float32) for _ in range(2))
+    color, variance = (empty_float32(*size, 3) for _ in range(2))
+    alpha, depth = (empty_float32(*size) for _ in range(2))
     prepare(gaussians, options.threads).ordered(
         engine_camera(camera, options.near),
         np.ascontiguousarray(gaussians.sh),

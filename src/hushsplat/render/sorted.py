@@ -7,6 +7,7 @@ import numpy as np
 from hushsplat.core.camera import Camera
 from hushsplat.core.gaussians import Gaussians
 from hushsplat.core.picture import Picture
+from hushsplat.native.arrays import empty_float32
 from hushsplat.render.engine import RenderOptions, engine_background, engine_camera, prepare
 
 
@@ -20,9 +21,9 @@ def render_sorted(
     """The picture everybody knows; `depth` is the expectation of the fragments' depth (zeros if not wanted)."""
     options = options or RenderOptions()
     size = (camera.height, camera.width)
-    color = np.empty((*size, 3), dtype=np.float32)
-    alpha = np.empty(size, dtype=np.float32)
-    depth = np.empty(size, dtype=np.float32) if with_depth else None
+    color = empty_float32(*size, 3)
+    alpha = empty_float32(*size)
+    depth = empty_float32(*size) if with_depth else None
     prepare(gaussians, options.threads).sorted(
         engine_camera(camera, options.near),
         np.ascontiguousarray(gaussians.sh),

@@ -8,6 +8,7 @@ from hushsplat.core.camera import Camera
 from hushsplat.core.errors import RenderError
 from hushsplat.core.gaussians import Gaussians
 from hushsplat.core.stream import VisibilitySample
+from hushsplat.native.arrays import empty_float32, empty_int32
 from hushsplat.render.engine import RenderOptions, engine_camera, prepare
 from hushsplat.render.sampling import key_salt, level_table, sequence_index
 
@@ -31,8 +32,8 @@ def sample_visibility(
     times = [sequence_index(frame, samples, sample) for sample in range(samples)]
     levels = np.stack([level_table(sampler, seed, t) for t in times])
     salts = np.array([key_salt(sampler, seed, t) for t in times], dtype=np.uint32)
-    primitive_id = np.empty((samples, camera.height, camera.width), dtype=np.int32)
-    depth = np.empty(primitive_id.shape, dtype=np.float32)
+    primitive_id = empty_int32(samples, camera.height, camera.width)
+    depth = empty_float32(samples, camera.height, camera.width)
     scene = prepare(gaussians, options.threads)
     scene.stochastic(engine_camera(camera, options.near), levels, salts, options.threads, primitive_id, depth)
     return VisibilitySample(primitive_id, depth)

@@ -1,0 +1,34 @@
+"""Memory of the engine's arrays is used again, but never while anybody still sees it."""
+
+import numpy as np
+
+from hushsplat.native.arrays import empty_float32, empty_int32
+
+
+def address(array: np.ndarray) -> int:
+    return array.ctypes.data
+
+
+def test_memory_is_used_again():
+    first = empty_float32(37, 53, 3)
+    place = address(first)
+    del first
+    assert address(empty_float32(37, 53, 3)) == place
+
+
+def test_a_view_keeps_its_memory():
+    first = empty_float32(41, 59)
+    first[:] = 7
+    view = first[3:5].reshape(-1)[::2]
+    place = address(first)
+    del first
+    others = [empty_float32(41, 59) for _ in range(3)]
+    for other in others:
+        other[:] = 0
+    assert place not in [address(other) for other in others]
+    np.testing.assert_array_equal(view, 7)
+
+
+def test_shapes_and_types():
+    assert empty_float32(2, 0, 3).shape == (2, 0, 3)
+    assert empty_int32(5).dtype == np.int32
