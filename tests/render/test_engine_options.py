@@ -5,7 +5,7 @@ import pytest
 from random_scenes import crowd, odd_camera
 
 from hushsplat.core.errors import RenderError
-from hushsplat.render import RenderOptions, render, render_ordered, render_sorted, sample_visibility
+from hushsplat.render import SAMPLERS, RenderOptions, render, render_ordered, render_sorted, sample_visibility
 
 VIEW = odd_camera(np.random.default_rng(0))
 SCENE = crowd(np.random.default_rng(1), VIEW, 2, count=20)
@@ -51,6 +51,16 @@ def test_seeds_and_frames_wrap_around(seed):
     one = sample_visibility(SCENE, VIEW, seed=seed, frame=seed)
     other = sample_visibility(SCENE, VIEW, seed=seed % 2**32, frame=seed % 2**32)
     np.testing.assert_array_equal(one.primitive_id, other.primitive_id)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_seeds_and_frames_may_be_integers_of_numpy(sampler):
+    expected = sample_visibility(SCENE, VIEW, seed=3, frame=70000, sampler=sampler).primitive_id
+    for kind in (np.int64, np.uint32, np.int32):
+        found = sample_visibility(SCENE, VIEW, seed=kind(3), frame=kind(70000), sampler=sampler).primitive_id
+        np.testing.assert_array_equal(found, expected)
+        picture = render(SCENE, VIEW, "raw", seed=kind(3), frame=kind(70000), sampler=sampler)
+        np.testing.assert_array_equal(picture.alpha, expected[0] >= 0)
 
 
 def test_arrays_need_not_be_contiguous():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import SupportsIndex
+
 from hushsplat.core.camera import Camera
 from hushsplat.core.errors import RenderError
 from hushsplat.core.gaussians import Gaussians
@@ -21,8 +23,8 @@ def render(
     method: str = "reference",
     *,
     samples: int = 1,
-    seed: int = 0,
-    frame: int = 0,
+    seed: SupportsIndex = 0,
+    frame: SupportsIndex = 0,
     sampler: str = "independent",
     options: RenderOptions | None = None,
 ) -> Picture:

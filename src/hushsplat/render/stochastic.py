@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from operator import index
+from typing import SupportsIndex
+
 import numpy as np
 
 from hushsplat.core.camera import Camera
@@ -20,8 +23,8 @@ def sample_visibility(
     camera: Camera,
     *,
     samples: int = 1,
-    seed: int = 0,
-    frame: int = 0,
+    seed: SupportsIndex = 0,
+    frame: SupportsIndex = 0,
     sampler: str = "independent",
     options: RenderOptions | None = None,
 ) -> VisibilitySample:
@@ -29,6 +32,7 @@ def sample_visibility(
     options = options or RenderOptions()
     if not 1 <= samples <= MAX_SAMPLES:
         raise RenderError(f"samples must lie in 1..{MAX_SAMPLES}, got {samples}.")
+    seed, frame = index(seed), index(frame)  # NumPy's integers do not wrap around as hashes of Python's do
     times = [sequence_index(frame, samples, sample) for sample in range(samples)]
     levels = np.stack([level_table(sampler, seed, t) for t in times])
     salts = np.array([key_salt(sampler, seed, t) for t in times], dtype=np.uint32)
