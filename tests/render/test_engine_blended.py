@@ -50,11 +50,11 @@ def test_the_same_picture_as_the_twin(columns, method, degree):
 
 @KINDS
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("near", [0.01, 1.0, 5.0])
+@pytest.mark.parametrize("near", [0.01, 2.0])
 def test_the_near_plane_is_an_option(columns, method, near):
     rng = np.random.default_rng(columns)
     camera = odd_camera(rng)
-    gaussians = crowd(rng, camera, columns)
+    gaussians = crowd(rng, camera, columns, count=150)
     engine, plain = METHODS[method]
     assert_close(engine(gaussians, camera, RenderOptions(near=near)), plain(gaussians, camera, near=near))
 
@@ -64,7 +64,7 @@ def test_the_near_plane_is_an_option(columns, method, near):
 def test_each_gaussian_alone(columns, method):
     engine, _ = METHODS[method]
     seen = 0
-    for seed in range(100):
+    for seed in range(80):
         rng = np.random.default_rng([columns, seed, 2])
         camera = odd_camera(rng, width=83, height=71)
         gaussians = alone(rng, camera, columns)
@@ -77,7 +77,32 @@ def test_each_gaussian_alone(columns, method):
         both = (found.alpha > 0) & (expected > 0)
         np.testing.assert_allclose(found.depth[both], fragments.depth[0][both], rtol=5e-3)
         seen += both.sum()
-    assert seen > 20_000
+    assert seen > 15_000
+
+
+@KINDS
+@pytest.mark.parametrize("method", METHODS)
+def test_a_footprint_reaches_as_far_as_it_does(columns, method):
+    """Axis-aligned, so that its bounds are tight, and farther and farther from the corner of four tiles."""
+    engine, plain = METHODS[method]
+    camera = Camera(90, 80, 50.0, 60.0, 0.0, 0.0, np.eye(4))
+    reached = 0
+    for distance_px in np.arange(1.5, 48, 2):
+        for side in (-1, 1):
+            center_px = 64 + side * distance_px
+            arrays = (
+                np.array([[center_px * 2 / 50, center_px * 2 / 60, 2]]),
+                np.array([[12 * 2 / 50, 12 * 2 / 60, 0.01]])[:, :columns],  # 12 px: it ends 40 px from its centre
+                np.array([[1, 0, 0, 0]]),
+                np.array([1]),
+                np.zeros((1, 1, 3)),
+            )
+            gaussians = Gaussians(*(array.astype(np.float32) for array in arrays))
+            found, expected = engine(gaussians, camera).alpha, plain(gaussians, camera).alpha
+            np.testing.assert_allclose(found, expected, atol=1e-4)
+            beyond = expected[64:, :64] if side < 0 else expected[:64, 64:]
+            reached += (beyond > 0).any()
+    assert reached > 30
 
 
 def layers(opacities, scale: float = 100.0) -> Gaussians:
@@ -112,7 +137,7 @@ def test_thousands_of_faint_layers(method, count):
 
 def test_exact_drops_nothing_that_can_be_seen_when_it_makes_room():
     """Faint layers by the thousand in front of, between and behind opaque ones; file order is not depth order."""
-    opacities = np.where(np.arange(6000) % 1500 == 700, 0.9, 0.0045)
+    opacities = np.where(np.arange(4000) % 1000 == 700, 0.9, 0.0045)
     gaussians = layers(opacities)
     found = render_ordered(gaussians, SMALL)
     expected = twin.exact(gaussians, SMALL)

@@ -12,7 +12,7 @@ from hushsplat.core.gaussians import Gaussians
 from hushsplat.render import RenderOptions, sample_visibility, sampling, twin
 
 KINDS = pytest.mark.parametrize("columns", [2, 3], ids=["surfels", "ellipsoids"])
-FLIPS = 2e-4  # share of pixels whose winner may differ: two fragments at one depth, or D² at its limit, up to rounding
+FLIPS = 5e-5  # share of pixels with another winner (two at one depth, D² at its limit); measured 0 of 2.4 million
 DEPTH = 1e-3  # relative error of the depth elsewhere
 
 
@@ -39,7 +39,7 @@ def test_the_same_winners_as_the_twin(columns, sampler):
     winners = set()
     for scene_seed in range(3):
         camera, gaussians, fragments = crowded(columns, scene_seed)
-        for seed, frame in ((0, 0), (1, 0), (7, 255), (7, 256), (2**32 - 1, 123456789)):
+        for seed, frame in ((0, 0), (7, 255), (7, 256), (2**32 - 1, 123456789)):
             expected = twin.nearest_kept(fragments, sampler, seed, frame)
             found = sample_visibility(gaussians, camera, seed=seed, frame=frame, sampler=sampler)
             flips += assert_same(found, *expected)
@@ -57,7 +57,7 @@ def test_samples_of_a_frame_follow_each_other(columns, sampler):
     for sample in range(3):
         primitive_id, _ = twin.nearest_kept(fragments, sampler, 5, 3 * 85 + sample)
         flips = (found.primitive_id[sample] != primitive_id).sum()
-        assert flips <= FLIPS * primitive_id.size + 1
+        assert flips <= 1
     assert found.primitive_id.dtype == np.int32 and found.depth.dtype == np.float32
 
 
@@ -82,13 +82,64 @@ def test_each_gaussian_alone(columns):
 
 
 @KINDS
+def test_many_chunks_hide_each_other(columns):
+    """Enough Gaussians for half a dozen chunks, most of them opaque: what is skipped as hidden must be hidden."""
+    rng = np.random.default_rng([columns, 9])
+    camera = odd_camera(rng, width=70, height=34)
+    gaussians = crowd(rng, camera, columns, count=800, coefficients=1)
+    gaussians = away_from_pixel_borders(replace(gaussians, opacities=np.sqrt(gaussians.opacities)), camera)
+    fragments = twin.fragments_of(gaussians, camera)
+    flips = 0
+    for seed in range(4):
+        found = sample_visibility(gaussians, camera, seed=seed)
+        flips += assert_same(found, *twin.nearest_kept(fragments, "independent", seed, 0))
+    assert flips <= FLIPS * 4 * fragments.depth[0].size
+
+
+@KINDS
 def test_the_near_plane_is_an_option(columns):
     camera, gaussians, _ = crowded(columns, 1)
-    for near in (0.01, 1.0, 5.0):
+    for near in (0.01, 2.0):
         expected = twin.raw(gaussians, camera, near=near, seed=3)
         found = sample_visibility(gaussians, camera, seed=3, options=RenderOptions(near=near))
         assert (found.primitive_id != expected.primitive_id).mean() <= FLIPS
         assert found.depth[found.primitive_id >= 0].min() > near * (1 - 1e-6)
+
+
+def facing(depth, scale, opacity) -> tuple[np.ndarray, ...]:
+    """Surfels on the optical axis that face the camera."""
+    count = len(depth)
+    means = np.stack([np.zeros(count), np.zeros(count), depth], axis=1)
+    return means, np.stack([scale, scale], axis=1), np.tile([1.0, 0, 0, 0], (count, 1)), np.asarray(opacity)
+
+
+def scene_of(*parts: tuple[np.ndarray, ...]) -> Gaussians:
+    arrays = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+    return Gaussians(*(array.astype(np.float32) for array in arrays), np.zeros((len(arrays[0]), 1, 3), np.float32))
+
+
+def test_a_chunk_just_before_a_wall_is_not_hidden_by_it():
+    """The wall is drawn first, because one of its chunk is very near; the second chunk is a thousandth nearer."""
+    wall = facing(np.append(np.full(127, 2.0), 1.0), np.full(128, 1e2), np.append(np.ones(127), 0.01))
+    front = facing(np.full(128, 1.998), np.full(128, 1e4), np.ones(128))  # of another size, hence in another chunk
+    found = sample_visibility(scene_of(wall, front), VIEW, samples=4)
+    hits = np.unique(found.depth)
+    np.testing.assert_allclose(hits, [1, 1.998], rtol=1e-6)
+
+
+def test_a_surfel_that_just_comes_through_a_wall_is_seen():
+    """Its centre is behind the wall, a part of its footprint a hundredth before it."""
+    wall = facing(np.full(300, 2.0), np.full(300, 1e2), np.ones(300))
+    center, scale, angle = 2.03, 0.3, 0.05  # it comes forward to 2.03 - 3.33 · 0.3 · 0.05 = 1.98
+    means, scales, rotations, opacities = facing(np.array([center]), np.array([scale]), np.array([1.0]))
+    rotations[0] = [np.cos(angle / 2), 0, np.sin(angle / 2), 0]
+    camera = replace(VIEW, cx=32.3, cy=30.3)
+    gaussians = scene_of((means, scales, rotations, opacities), wall)
+    found = sample_visibility(gaussians, camera, samples=8)
+    expected = twin.raw(gaussians.take(np.array([0, 1])), camera, samples=8)
+    through = found.depth < 1.9999
+    np.testing.assert_array_equal(through, (expected.depth < 1.9999) & (expected.primitive_id == 0))
+    assert through.sum() > 50 and (found.primitive_id[through] == 0).all()
 
 
 def flat_and_wide(index: int, center_px: tuple[float, float], opacity: float) -> Gaussians:
