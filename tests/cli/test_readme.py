@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import hushsplat
@@ -29,9 +30,24 @@ def test_stub_names_what_the_engine_has() -> None:
     stub = ast.parse((ROOT / "src/hushsplat/native/_engine.pyi").read_text(encoding="utf-8"))
     for node in stub.body:
         if isinstance(node, ast.ClassDef):
-            members = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+            members = _names(node.body)
             assert members <= set(dir(getattr(_engine, node.name))), node.name
         elif isinstance(node, ast.FunctionDef):
             assert callable(getattr(_engine, node.name)), node.name
-    named = {node.name for node in stub.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
-    assert {name for name in dir(_engine) if not name.startswith("_")} == named
+    assert {name for name in dir(_engine) if not name.startswith("_")} == {
+        name for name in _names(stub.body) if not name.startswith("_")
+    }
+
+
+def _names(body: Sequence[ast.stmt]) -> set[str]:
+    """Of classes, functions and values; what a stub imports is not the module's."""
+    named = {node.name for node in body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    typed = {node.target.id for node in body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)}
+    values = {
+        target.id
+        for node in body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    return named | typed | values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.resources import as_file, files
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from hushsplat.core.weights import SHAPES, WIDTH, HushWeights, check_tensor
 from hushsplat.files.atomic import atomic_write
 
 METADATA = {"format": "hushsplat-denoiser", "version": "1", "width": str(WIDTH)}
+DEFAULT = ("denoise", "weights", "default.safetensors")  # in the package
 MAX_BYTES = 1 << 20  # ours: the weights are 3 kB; the rest is room for a trainer's notes in the metadata
 _NUMPY_TYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}  # the likely ones, for errors
 
@@ -28,6 +30,17 @@ def read_weights(path: str | os.PathLike[str]) -> HushWeights:
         raise WeightsError(f"{path}: is not a safetensors file: {error}.") from error
     except OSError as error:
         raise WeightsError(f"{path}: cannot be read: {error.strerror or error}.") from error
+
+
+def default_weights() -> HushWeights:
+    """The weights that come with the package."""
+    resource = files("hushsplat").joinpath(*DEFAULT)
+    if not resource.is_file():
+        raise WeightsError(
+            f"{resource}: the weights of the package are not there; install it again, or give a file of weights."
+        )
+    with as_file(resource) as path:
+        return read_weights(path)
 
 
 def write_weights(weights: HushWeights, path: str | os.PathLike[str]) -> None:

@@ -1,4 +1,7 @@
-# What module.cpp offers; arrays are C-contiguous, outputs are written in place.
+# What module.cpp and the bind_*.cpp offer; arrays are C-contiguous, outputs are written in place.
+from collections.abc import Sequence
+from enum import Enum
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -59,6 +62,56 @@ def decode(
     threads: int,
     color: _Floats,
 ) -> None: ...
+
+class Trust(Enum):
+    learned = ...
+    one = ...
+    heuristic = ...
+
+class Gate(Enum):
+    learned = ...
+    accumulated = ...
+    denoised = ...
+
+class DenoiserSettings:
+    accumulated_cap: float
+    denoised_cap: float
+    tau_frames: float
+    motion_scale_px: float
+    far: float
+    stabilise_weight: float
+    stabilise_slack: float
+    stabilise_depth: float
+    stabilise_rescue: float
+    sigma: float
+    trust: Trust
+    gate: Gate
+    filter: bool
+    stabilise: bool
+    zero_shot: bool
+    def __init__(self) -> None: ...
+
+VIEW_FLOATS: int
+DENOISER_FLOATS: int
+
+def denoise(
+    color: _Floats,
+    depth: _Floats,
+    neural_view: _Floats | None,
+    previous: _Floats | None,
+    is_static: bool,
+    intrinsics: _Floats,
+    previous_intrinsics: _Floats,
+    motion: _Floats,
+    weights: _Floats,
+    settings: DenoiserSettings,
+    threads: int,
+    state: _Floats,
+    shown: _Floats,
+    views: _Floats | None,
+) -> None: ...
+def empty_float32(shape: Sequence[int]) -> _Floats: ...
+def empty_int32(shape: Sequence[int]) -> NDArray[np.int32]: ...
 def default_threads() -> int: ...
 def instruction_sets() -> list[str]: ...
 def instruction_set() -> str: ...
