@@ -37,7 +37,7 @@ def test_help_of_a_command_has_examples_and_explains_its_options(run: Run, comma
     assert result.stdout.count(f"hushsplat {command} ") >= 4
     assert "{None}" not in result.stdout
     if command == "render":
-        for word in ("--method {raw,exact,reference}", "--sampler {independent,stratified}", "world units"):
+        for word in ("--method {raw,exact,reference,", "--sampler {independent,stratified}", "world units"):
             assert word in result.stdout
 
 
@@ -179,6 +179,7 @@ def test_bench_json_has_flat_rows_and_the_machine(run: Run) -> None:
         "cameras": int,
         "rounds": int,
         "engine_bytes_per_gaussian": float,
+        "bytes_per_pixel": float,
     }
     assert len(found["rows"]) == 2 * 2 * 2 * 2
     for row in found["rows"]:

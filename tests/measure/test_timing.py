@@ -38,10 +38,13 @@ def test_ratios_hold_like_against_like() -> None:
         row("large", 1000, "raw", 1, 12.0),
         row("large", 1000, "raw", 1, 99.0, width=160),
         row("file", 9999, "raw", 1, 50.0),
+        row("small", 100, "raw+hush", 1, 12.0),
+        row("small", 100, "hush", 1, 6.0),
     ]
     found = {(ratio.name, ratio.scene, ratio.width): ratio.value for ratio in ratios(rows, ["small", "large"])}
     assert found == {
         ("raw / reference", "small", 80): 0.5,
+        ("raw+hush / reference", "small", 80): 1.5,
         ("1 thread / 2 threads", "small", 80): 1.6,
         ("10× the Gaussians", "large", 80): 3.0,
     }
@@ -80,7 +83,9 @@ def test_spread_takes_cameras_evenly_and_resizes_them() -> None:
 
 def test_wrong_measurements_are_refused() -> None:
     case = Case("one", one_gaussian(), cameras(1))
-    with pytest.raises(RenderError, match="methods must be of raw, reference, exact, got 'blurry'"):
+    with pytest.raises(
+        RenderError, match=r"methods must be of raw, reference, exact, .*hush, .*raw\+hush, .*got 'blurry'"
+    ):
         measure(case, ("blurry",), (1,), 1)
     with pytest.raises(RenderError, match="a measurement needs at least one round, one camera"):
         measure(case, ("raw",), (1,), 0)

@@ -34,7 +34,7 @@ COMMANDS = {
     "render": (render.Render, render.DESCRIPTION),
     "bench": (bench.Bench, bench.DESCRIPTION),
 }
-CONFIG = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff)
+CONFIG = (tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff)
 
 USER_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells count

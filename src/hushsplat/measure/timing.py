@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 from hushsplat.core.camera import Camera
 from hushsplat.core.errors import RenderError
 from hushsplat.core.gaussians import Gaussians
+from hushsplat.measure.denoising import STEPS, bytes_per_pixel, prepared_step
 from hushsplat.native import _engine
+from hushsplat.player import denoiser
 from hushsplat.render import RenderOptions, decode_color, render_ordered, render_sorted, sample_visibility
 from hushsplat.render.engine import prepare
 
@@ -43,6 +48,7 @@ class Row:
     cameras: int
     rounds: int
     engine_bytes_per_gaussian: float  # what the engine holds beside the loaded scene
+    bytes_per_pixel: float = 0.0  # of a denoiser: the state before and after a frame, and what the engine needs between
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,7 @@ FRAMES: dict[str, Callable[[Gaussians, Camera, RenderOptions, int], None]] = {
     "reference": _reference,
     "exact": _exact,
 }
+METHODS = (*FRAMES, *STEPS)  # renderers; denoisers alone and with the raw frame they take
 
 
 def measure(
@@ -86,28 +93,41 @@ def measure(
     threads: Sequence[int],  # 0: all cores
     rounds: int,
     on_frame: Callable[[], None] = lambda: None,  # after each timed frame, for a progress bar
+    weights: str | os.PathLike[str] | None = None,  # of hush; None: those of the package
 ) -> list[Row]:
     """Time every method with every thread count, one frame of each in turn, all over again in every round."""
-    unknown = [method for method in methods if method not in FRAMES]
+    unknown = [method for method in methods if method not in METHODS]
     if unknown:
-        raise RenderError(f"methods must be of {', '.join(FRAMES)}, got '{unknown[0]}'.")
+        raise RenderError(f"methods must be of {', '.join(METHODS)}, got '{unknown[0]}'.")
     if rounds < 1 or not case.cameras or not methods or not threads:
         raise RenderError("a measurement needs at least one round, one camera, one method and one thread count.")
     counts = [count or _engine.default_threads() for count in threads]
     variants = list(dict.fromkeys(product(methods, counts)))
     engine_bytes = prepare(case.gaussians).bytes
-    for method, count in variants:  # the first frame pays for memory that later ones find ready
-        FRAMES[method](case.gaussians, case.cameras[0], RenderOptions(threads=count), 0)
+    denoisers = {
+        (method, count): denoiser(STEPS[method], weights=weights, threads=count)
+        for method, count in variants
+        if method in STEPS
+    }
+
+    def ready(variant: tuple[str, int], camera: Camera, frame: int) -> Callable[[], Any]:
+        options = RenderOptions(threads=variant[1])
+        if variant in denoisers:
+            return prepared_step(variant[0], denoisers[variant], case.gaussians, camera, options, frame)
+        return partial(FRAMES[variant[0]], case.gaussians, camera, options, frame)
+
+    first = case.cameras[0]
+    for variant in variants:  # the first frame pays for memory that later ones find ready
+        ready(variant, first, 0)()
     times_ms = np.empty((len(variants), len(case.cameras), rounds))
     for turn, (index, camera) in product(range(rounds), enumerate(case.cameras)):
         for which in np.roll(np.arange(len(variants)), turn):  # nobody is always first
-            method, count = variants[which]
-            options = RenderOptions(threads=count)
+            draw = ready(variants[which], camera, turn)
             start = perf_counter()
-            FRAMES[method](case.gaussians, camera, options, turn)
+            draw()
             times_ms[which, index, turn] = 1000 * (perf_counter() - start)
             on_frame()
-    first = case.cameras[0]
+    held = {variant: bytes_per_pixel(STEPS[variant[0]], found, first) for variant, found in denoisers.items()}
     return [
         Row(
             scene=case.scene,
@@ -121,6 +141,7 @@ def measure(
             cameras=len(case.cameras),
             rounds=rounds,
             engine_bytes_per_gaussian=engine_bytes / max(len(case.gaussians), 1),
+            bytes_per_pixel=held.get((method, count), 0.0),
         )
         for (method, count), times in zip(variants, times_ms, strict=True)
     ]
@@ -135,9 +156,9 @@ def _method_ratios(rows: Sequence[Row]) -> Iterator[Ratio]:
     reference = {(r.scene, r.width, r.height, r.threads): r.median_ms for r in rows if r.method == "reference"}
     for row in rows:
         key = (row.scene, row.width, row.height)
-        if row.method == "raw" and (*key, row.threads) in reference:
+        if (row.method == "raw" or row.method.startswith("raw+")) and (*key, row.threads) in reference:
             value = row.median_ms / reference[(*key, row.threads)]
-            yield Ratio("raw / reference", *key, "", row.threads, value)
+            yield Ratio(f"{row.method} / reference", *key, "", row.threads, value)
 
 
 def _thread_ratios(rows: Sequence[Row]) -> Iterator[Ratio]:
