@@ -91,7 +91,19 @@ def test_show(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ("--method", "hush-zero-shot", "--show", show, "--orbit", "--seconds", "0.3", "--fps", "10")
+    words = (
+        "--method",
+        "hush-zero-shot",
+        "--show",
+        show,
+        "--background",
+        "white",
+        "--orbit",
+        "--seconds",
+        "0.3",
+        "--fps",
+        "10",
+    )
     assert main(["render", str(ply), "-o", "%d.png", "--width", "200", "--weights", str(file), *words]) == 0
     assert capsys.readouterr() == ("", "")
     pixels = np.asarray(Image.open(tmp_path / "2.png"))
