@@ -125,15 +125,15 @@ def test_motion_has_a_hue_for_its_direction_and_no_light_where_nothing_moves() -
     assert np.isfinite(wild).all()
 
 
-def test_an_ellipse_is_drawn_along_its_major_axis() -> None:
-    axes = np.broadcast_to(np.array([3.5, 0.5, 0.0, 1.0]), (24, 24, 4))  # upright
-    frame = frame_with("ellipse", axes)
+@pytest.mark.parametrize("degrees", [0.0, 30.0, 90.0, 135.0])
+def test_an_ellipse_is_drawn_along_its_major_axis(degrees: float) -> None:
+    cosine, sine = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+    frame = frame_with("ellipse", np.broadcast_to(np.array([3.5, 0.5, cosine, sine]), (24, 24, 4)))
     assert frame.views is not None
     frame.views["filtered"] = np.zeros((24, 24, 3), dtype=np.float32)
-    lit = view_picture(frame, "ellipse").color.sum(axis=-1) > 0.3
-    rows, columns = np.nonzero(lit)
-    assert np.ptp(rows) > 18
-    assert np.ptp(columns) < 8
+    y, x = np.nonzero(view_picture(frame, "ellipse").color.sum(axis=-1) > 0.3)
+    assert np.ptp(x * cosine + y * sine) > 18
+    assert np.ptp(y * cosine - x * sine) < 8
 
 
 def test_kernels_by_hand() -> None:
