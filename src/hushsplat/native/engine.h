@@ -21,6 +21,7 @@ constexpr int kTable = 4096;      // entries of the table of random levels, see 
 constexpr int kRowStep = 1087;    // table entries between a pixel and the one below it
 constexpr float kMaxLevel = 11.082527082f;  // 2 ln 255: a fragment's alpha counts from 1/255 on
 constexpr float kDilation = 0.3f;           // px²: what 3DGS adds to a projected covariance
+constexpr float kNearer = 1.00001f;         // slack of bounds on 1 / depth, so that rounding hides nothing
 constexpr float kOpaque = 1e-4f;            // transmittance below which sorted blending stops
 
 // Memory on a cache line's boundary, left uninitialised.

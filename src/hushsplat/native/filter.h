@@ -5,6 +5,7 @@
 
 #include "denoise.h"
 #include "kernels.h"
+#include "recycle.h"
 #include "threads.h"
 
 namespace hush::HUSH_ISA {
@@ -20,10 +21,9 @@ HUSH_INLINE float limited_view(float v) {
 struct Pyramid {
     static constexpr int kLevels = 4;
     int width[kLevels], height[kLevels];
-    Buffer<f4> memory;
     f4* level[kLevels];
 
-    Pyramid(const DenoiseStep& step, int threads) {
+    Pyramid(const DenoiseStep& step, int threads) : memory(sizeof(f4) * texels_for(step)) {
         size_t texels = 0, begin[kLevels];
         for (int k = 0; k < kLevels; ++k) {
             width[k] = k ? (width[k - 1] + 1) / 2 : step.width;
@@ -31,8 +31,7 @@ struct Pyramid {
             begin[k] = texels;
             texels += (size_t)width[k] * height[k];
         }
-        memory.resize(texels);
-        for (int k = 0; k < kLevels; ++k) level[k] = memory.get() + begin[k];
+        for (int k = 0; k < kLevels; ++k) level[k] = static_cast<f4*>(memory.get()) + begin[k];
         // Eight rows of level 0 make one of level 3.
         parallel_for((step.height + 7) / 8, threads, [&](int band) {
             for (int y = band * 8; y < band * 8 + 8 && y < step.height; ++y) fill_row(step, y);
@@ -44,6 +43,12 @@ struct Pyramid {
     }
 
 private:
+    Recycled memory;
+
+    static size_t texels_for(const DenoiseStep& step) {  // a third more than level 0, and a row and column per level
+        return (size_t)(step.width + 8) * (step.height + 8) * 4 / 3 + 64;
+    }
+
     static float valid_depth(const DenoiseStep& step, int x, int y) {
         const float d = step.depth[(size_t)y * step.width + x];
         return d > 0 && d <= kMostInput ? d : 0;  // false for NaN

@@ -43,7 +43,7 @@ struct CellRows {
         f8 u = splat(p.uy) * dy, v = splat(p.vy) * dy;
         store(uy, u);
         store(vv, v * v);
-        store(t, splat(1) + splat(p.gy) * dy);
+        store(t, fma(splat(p.gy), dy, splat(1)));
         if constexpr (!Surfels) {
             store(h1, splat(p.hxy) * dy);
             store(h0, splat(p.hyy) * dy * dy);
@@ -89,7 +89,7 @@ template <bool Surfels, bool LowPass, bool Clipped>
 HUSH_INLINE Fragment fragment(const Footprint& f, const CellRows<Surfels, LowPass, Clipped>& rows, int row, f8 dx) {
     const Projected& p = f.p;
     Fragment g;
-    f8 t = splat(p.gx) * dx + splat(rows.t[row]);
+    f8 t = fma(splat(p.gx), dx, splat(rows.t[row]));
     f8 u = splat(p.ux) * dx + splat(rows.uy[row]);
     g.q = u * u + splat(rows.vv[row]);
     g.valid = splat_int(-1);
@@ -111,7 +111,7 @@ HUSH_INLINE Fragment fragment(const Footprint& f, const CellRows<Surfels, LowPas
             g.valid = (t > splat(0)) & (g.inverse_depth * splat(f.near) < splat(1));
         }
     } else {
-        g.s = t * t + ((splat(p.hxx) * dx + splat(rows.h1[row])) * dx + splat(rows.h0[row]));
+        g.s = fma(t, t, fma(fma(splat(p.hxx), dx, splat(rows.h1[row])), dx, splat(rows.h0[row])));
         g.inverse_depth = splat(p.inverse_depth) * g.s / t;
         // Of absurdly large ellipsoids S may be rounded below 0.
         if constexpr (Clipped)

@@ -13,26 +13,26 @@ constexpr size_t kFragments = 1 << 19;      // room at first; when it is full, p
 constexpr float kNothingLeft = 1e-8f;       // transmittance behind which a fragment cannot be told from none
 
 struct Sample {
-    float depth, alpha;
-    int32_t id;     // ties in depth go to the smaller index
+    float inverse_depth, alpha;
+    int32_t id;     // ties in depth go to the smaller index, as in the stochastic raster
     int32_t pixel;  // y · kPatch + x
 };
 
 bool before(const Sample& a, const Sample& b) {
     if (a.pixel != b.pixel) return a.pixel < b.pixel;
-    if (a.depth != b.depth) return a.depth < b.depth;
+    if (a.inverse_depth != b.inverse_depth) return a.inverse_depth > b.inverse_depth;
     return a.id < b.id;
 }
 
 struct Patch {
     Buffer<Sample> samples, scratch;
     size_t count = 0, capacity = 0;
-    float cut[kPatch * kPatch];  // depth behind which a pixel takes nothing more
+    float cut[kPatch * kPatch];  // 1 / depth behind which a pixel takes nothing more
 
     void clear() {
         if (!capacity) grow(kFragments);
         count = 0;
-        for (float& c : cut) c = 3e38f;
+        for (float& c : cut) c = 0;
     }
 
     void grow(size_t size) {
@@ -73,7 +73,7 @@ struct Patch {
             if (s.pixel != pixel) pixel = s.pixel, rest = 1;
             if (rest < kNothingLeft) continue;
             rest *= 1 - s.alpha;
-            if (rest < kNothingLeft) cut[pixel] = s.depth;
+            if (rest < kNothingLeft) cut[pixel] = s.inverse_depth;
             samples[kept++] = s;
         }
         count = kept;
@@ -81,7 +81,7 @@ struct Patch {
 };
 
 template <bool Surfels, bool LowPass, bool Clipped>
-void collect(Patch& patch, const Footprint& f, int32_t id) {
+void collect(Patch& patch, const Footprint& f, int left_px, int top_px, int32_t id) {
     patch.make_room();
     const float opacity = __builtin_expf(0.5f * f.p.log_opacity);
     const f8 level = splat(f.p.log_opacity + kMaxLevel);
@@ -92,12 +92,12 @@ void collect(Patch& patch, const Footprint& f, int32_t id) {
             for (unsigned lines = rows.needed(f, x, level); lines; lines &= lines - 1) {
                 const int row = __builtin_ctz(lines);
                 Fragment g = fragment<Surfels, LowPass, Clipped>(f, rows, row, dx);
-                f8 squared = g.q / g.s, depth = splat(1) / g.inverse_depth;
+                f8 squared = g.q / g.s;
                 unsigned left = bits((squared < level) & g.valid) & (f.x1 - x >= 8 ? 0xffu : (1u << (f.x1 - x)) - 1);
                 for (; left; left &= left - 1) {
-                    int lane = __builtin_ctz(left), pixel = (y + row) * kPatch + x + lane;
-                    if (depth[lane] > patch.cut[pixel]) continue;
-                    patch.samples[patch.count++] = {depth[lane], opacity * __builtin_expf(-0.5f * squared[lane]), id, pixel};
+                    int lane = __builtin_ctz(left), pixel = (y + row - top_px) * kPatch + x + lane - left_px;
+                    if (g.inverse_depth[lane] < patch.cut[pixel]) continue;
+                    patch.samples[patch.count++] = {g.inverse_depth[lane], opacity * __builtin_expf(-0.5f * squared[lane]), id, pixel};
                 }
             }
         }
@@ -118,7 +118,7 @@ void resolve(Patch& patch, const Tile& tile, const Camera& camera, const Colors&
                 const f4 rgb = color_of(colors, camera.eye, s.id);
                 mean += weight * rgb;
                 square += weight * rgb * rgb;
-                depth += weight * s.depth;
+                depth += weight / s.inverse_depth;
                 weights += weight;
                 rest *= 1 - s.alpha;
             }
@@ -140,14 +140,22 @@ void draw_patch(Scene& scene, const Camera& camera, const TileLists& lists, int 
                 const Colors& colors, const SortedOutput& out) {
     static thread_local Patch patch;
     patch.clear();
+    // Places are measured from the corner of the whole tile, and the same code is chosen, as in the stochastic raster:
+    // depths must be equal bit by bit, or Gaussians that lie in one plane would have another order here.
+    const Tile whole = tile_at(lists, camera, index);
+    const int left = tile.x0 - whole.x0, top = tile.y0 - whole.y0;
     for (int entry = lists.begin[index]; entry < lists.begin[index + 1]; ++entry) {
         const int chunk = lists.chunk[entry];
         ensure_projected(scene, camera, chunk);
         each_in_tile(scene, chunk, tile, [&](int slot) {
-            const Footprint f = footprint(scene, camera, tile, chunk, slot);
-            int32_t id = scene.id[(size_t)chunk * kChunk + slot];
-            if (scene.flags[(size_t)chunk * kChunk + slot] & kClipped) collect<Surfels, Surfels, true>(patch, f, id);
-            else collect<Surfels, Surfels, false>(patch, f, id);
+            Footprint f = footprint(scene, camera, whole, chunk, slot);
+            f.x0 = std::max(f.x0, left), f.x1 = std::min(f.x1, left + tile.width);
+            f.y0 = std::max(f.y0, top), f.y1 = std::min(f.y1, top + tile.height);
+            const int32_t id = scene.id[(size_t)chunk * kChunk + slot];
+            const uint8_t flags = scene.flags[(size_t)chunk * kChunk + slot];
+            if (flags & kClipped) collect<Surfels, Surfels, true>(patch, f, left, top, id);
+            else if (Surfels && (flags & kLowPass)) collect<Surfels, Surfels, false>(patch, f, left, top, id);
+            else collect<Surfels, false, false>(patch, f, left, top, id);
         });
     }
     resolve(patch, tile, camera, colors, out);

@@ -208,7 +208,7 @@ void project_chunk(Scene& scene, const Camera& camera, int chunk) {
         store(box + 1 * kChunk + k, to_short(x1 & inside));
         store(box + 2 * kChunk + k, to_short(y0 & inside));
         store(box + 3 * kChunk + k, to_short(y1 & inside));
-        f8 reach_near = splat(1) / max(z_low, splat(camera.near));
+        f8 reach_near = splat(kNearer) / max(z_low, splat(camera.near));
         store(nearest + k, reach_near);
         left = min(left, select(inside, x0, left));
         right = max(right, select(inside, x1, right));

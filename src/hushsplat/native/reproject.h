@@ -63,6 +63,7 @@ HUSH_INLINE void sample_state(const DenoiseStep& step, const Taps& taps, int lan
     const size_t line = (size_t)step.width * kStateFloats;
     if (x >= 0 && y >= 0 && x + 3 < step.width && y + 3 < step.height) {
         const float* corner = step.previous + (size_t)y * line + (size_t)x * kStateFloats;
+        __builtin_prefetch(corner + 4 * line + kStateFloats);  // the next row of this block will want it
         sample_taps(taps, lane, [&](int j, int k) { return corner + (size_t)j * line + k * kStateFloats; }, out);
         return;
     }

@@ -213,7 +213,7 @@ void begin_frame(Scene& scene, const Camera& camera, TileLists& lists) {
         int box[4];
         float least;
         if (!chunk_box(scene.bounds[chunk], camera, box, &least)) continue;
-        lists.inverse_near[chunk] = 1 / least;
+        lists.inverse_near[chunk] = kNearer / least;
         seen.push_back({least, chunk, {box[0] / kTile, (box[1] - 1) / kTile, box[2] / kTile, (box[3] - 1) / kTile}});
     }
     std::sort(seen.begin(), seen.end(), [](const Seen& a, const Seen& b) {

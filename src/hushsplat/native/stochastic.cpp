@@ -102,10 +102,12 @@ __attribute__((noinline)) void draw(TileBuffers& buffers, const Levels& levels, 
                 Fragment g = fragment<Surfels, LowPass, Clipped>(f, rows, row, dx);
                 f8 random = levels.row(line + (uint32_t)(kRowStep * row + x)) + log_opacity;
                 f8 z = load(buffers.inverse_depth + at);
-                i8 kept = (g.q < random * g.s) & (g.inverse_depth > z);
+                const i8 holder = load(buffers.id + at);
+                // Of two at one depth the smaller index wins, in whatever order they are drawn.
+                i8 kept = (g.q < random * g.s) & ((g.inverse_depth > z) | ((g.inverse_depth == z) & (id8 < holder)));
                 if constexpr (Clipped) kept &= g.valid;
                 store(buffers.inverse_depth + at, select(kept, g.inverse_depth, z));
-                store(buffers.id + at, select(kept, id8, load(buffers.id + at)));
+                store(buffers.id + at, select(kept, id8, holder));
                 changed |= kept;
             }
             buffers.touched |= (uint64_t)any(changed) << cell;

@@ -45,6 +45,7 @@ HUSH_INLINE void store(int16_t* p, s8 v) { std::memcpy(p, &v, 16); }
 //   select(mask, a, b)  a where the mask is true, else b; a ternary would do for one register only
 //   bits(mask)          one bit per lane; of s16 every second bit is a lane
 //   min, max            b where a lane of a or b is no number, on every machine
+//   fma(a, b, c)        a · b + c, fused if the machine can: left to itself, the compiler fuses here and not there
 #if defined(__AVX2__)
 
 typedef float f8 __attribute__((vector_size(32)));
@@ -70,6 +71,7 @@ HUSH_INLINE f8 max(f8 a, f8 b) { return a > b ? a : b; }
 HUSH_INLINE i8 min(i8 a, i8 b) { return a < b ? a : b; }
 HUSH_INLINE i8 max(i8 a, i8 b) { return a > b ? a : b; }
 HUSH_INLINE f8 sqrt(f8 a) { return (f8)_mm256_sqrt_ps((__m256)a); }
+HUSH_INLINE f8 fma(f8 a, f8 b, f8 c) { return (f8)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
 
 HUSH_INLINE unsigned bits(i8 mask) { return (unsigned)_mm256_movemask_ps((__m256)mask); }
 HUSH_INLINE unsigned bits(s16 mask) { return (unsigned)_mm256_movemask_epi8((__m256i)mask) & 0x55555555u; }
@@ -121,6 +123,7 @@ HUSH_OPERATOR(<)
 HUSH_OPERATOR(<=)
 HUSH_OPERATOR(>)
 HUSH_OPERATOR(>=)
+HUSH_OPERATOR(==)
 HUSH_OPERATOR(&)
 HUSH_OPERATOR(|)
 #undef HUSH_OPERATOR
@@ -160,6 +163,7 @@ HUSH_INLINE Pair<Half> select(i8 mask, Pair<Half> a, Pair<Half> b) {
 HUSH_INLINE f4 min(f4 a, f4 b) { return (f4)_mm_min_ps((__m128)a, (__m128)b); }
 HUSH_INLINE f4 max(f4 a, f4 b) { return (f4)_mm_max_ps((__m128)a, (__m128)b); }
 HUSH_INLINE f4 sqrt(f4 a) { return (f4)_mm_sqrt_ps((__m128)a); }
+HUSH_INLINE f4 fma(f4 a, f4 b, f4 c) { return a * b + c; }
 HUSH_INLINE s8 to_short(i8 a) { return (s8)_mm_packs_epi32((__m128i)a.low, (__m128i)a.high); }
 HUSH_INLINE bool any(i8 mask) { return _mm_movemask_ps((__m128)(mask.low | mask.high)) != 0; }
 HUSH_INLINE unsigned bits(i8 mask) {
@@ -177,12 +181,14 @@ HUSH_INLINE f4 max(f4 a, f4 b) { return select(a > b, a, b); }
 
 #if defined(__aarch64__)
 HUSH_INLINE f4 sqrt(f4 a) { return (f4)vsqrtq_f32((float32x4_t)a); }
+HUSH_INLINE f4 fma(f4 a, f4 b, f4 c) { return (f4)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
 HUSH_INLINE unsigned sum(i4 a) { return (unsigned)vaddvq_s32((int32x4_t)a); }
 HUSH_INLINE unsigned sum(s8 a) { return (uint16_t)vaddvq_s16((int16x8_t)a); }
 #else
 HUSH_INLINE f4 sqrt(f4 a) {
     return f4{__builtin_sqrtf(a[0]), __builtin_sqrtf(a[1]), __builtin_sqrtf(a[2]), __builtin_sqrtf(a[3])};
 }
+HUSH_INLINE f4 fma(f4 a, f4 b, f4 c) { return a * b + c; }
 HUSH_INLINE unsigned sum(i4 a) { return (unsigned)(a[0] + a[1] + a[2] + a[3]); }
 HUSH_INLINE unsigned sum(s8 a) { return (uint16_t)(a[0] + a[1] + a[2] + a[3] + a[4] + a[5] + a[6] + a[7]); }
 #endif
@@ -206,6 +212,7 @@ HUSH_INLINE f8 max(f8 a, f8 b) { return {max(a.low, b.low), max(a.high, b.high)}
 HUSH_INLINE i8 min(i8 a, i8 b) { return {min(a.low, b.low), min(a.high, b.high)}; }
 HUSH_INLINE i8 max(i8 a, i8 b) { return {max(a.low, b.low), max(a.high, b.high)}; }
 HUSH_INLINE f8 sqrt(f8 a) { return {sqrt(a.low), sqrt(a.high)}; }
+HUSH_INLINE f8 fma(f8 a, f8 b, f8 c) { return {fma(a.low, b.low, c.low), fma(a.high, b.high, c.high)}; }
 
 HUSH_INLINE i8 truncate(f8 a) { return {__builtin_convertvector(a.low, i4), __builtin_convertvector(a.high, i4)}; }
 HUSH_INLINE f8 to_float(i8 a) { return {__builtin_convertvector(a.low, f4), __builtin_convertvector(a.high, f4)}; }

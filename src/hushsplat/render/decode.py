@@ -23,15 +23,21 @@ def decode(
 ) -> Observation:
     """One noisy frame: colour by spherical harmonics, depth, alpha, and V0..V3 where the scene has a payload."""
     options = options or RenderOptions()
-    hit = visibility.primitive_id >= 0
-    hits = hit.sum(axis=0, dtype=np.float32)
-    depth = visibility.depth.sum(axis=0) / np.maximum(hits, 1)
+    depth, alpha = _depth_and_alpha(visibility)
     return Observation(
         color=decode_color(visibility, gaussians, camera, options),
         depth=depth,
-        alpha=hits / np.float32(len(hit)),
+        alpha=alpha,
         neural_view=None if gaussians.payload is None else decode_neural_view(visibility, gaussians.payload, camera),
     )
+
+
+def _depth_and_alpha(visibility: VisibilitySample) -> tuple[Float32[Array, "h w"], Float32[Array, "h w"]]:
+    hit = visibility.primitive_id >= 0
+    if len(hit) == 1:  # by far the commonest case, and it has nothing to average
+        return visibility.depth[0], hit[0].astype(np.float32)
+    hits = hit.sum(axis=0, dtype=np.float32)
+    return visibility.depth.sum(axis=0) / np.maximum(hits, 1), hits / np.float32(len(hit))
 
 
 def decode_color(

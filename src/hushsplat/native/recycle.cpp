@@ -1,0 +1,71 @@
+#include "recycle.h"
+
+#include <mutex>
+#include <new>
+#include <vector>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace hush {
+namespace {
+
+constexpr size_t kKeptBytes = 512u << 20;  // memory that waits for its next use, at most
+constexpr size_t kHugePage = 2u << 20;
+
+std::align_val_t alignment(size_t bytes) { return std::align_val_t(bytes >= kHugePage ? kHugePage : 64); }
+
+struct Block {
+    void* memory;
+    size_t bytes;
+};
+
+struct Pool {
+    std::mutex mutex;
+    std::vector<Block> waiting;
+    size_t kept = 0;
+
+    static Pool& instance() {
+        static Pool* pool = new Pool;  // never destroyed: arrays may outlive the module
+        return *pool;
+    }
+};
+
+}  // namespace
+
+Recycled::Recycled(size_t bytes) {
+    {
+        Pool& pool = Pool::instance();
+        std::lock_guard<std::mutex> lock(pool.mutex);
+        for (size_t k = 0; k < pool.waiting.size(); ++k) {
+            const Block block = pool.waiting[k];
+            if (block.bytes < bytes || block.bytes > bytes + bytes / 4) continue;
+            pool.waiting.erase(pool.waiting.begin() + (std::ptrdiff_t)k);
+            pool.kept -= block.bytes;
+            memory_ = block.memory;
+            bytes_ = block.bytes;
+            return;
+        }
+    }
+    memory_ = ::operator new(bytes, alignment(bytes));
+    bytes_ = bytes;
+#if defined(__linux__)
+    if (bytes >= kHugePage) madvise(memory_, bytes, MADV_HUGEPAGE);
+#endif
+}
+
+Recycled::~Recycled() {
+    Pool& pool = Pool::instance();
+    {
+        std::lock_guard<std::mutex> lock(pool.mutex);
+        if (pool.kept + bytes_ <= kKeptBytes) {
+            pool.waiting.push_back({memory_, bytes_});
+            pool.kept += bytes_;
+            return;
+        }
+    }
+    ::operator delete(memory_, alignment(bytes_));
+}
+
+}  // namespace hush
