@@ -195,4 +195,4 @@ def test_float32_positions_do_not_lose_digits_on_the_right_of_a_wide_picture():
     made = learned_ellipse(torch.rand(3, 3000, 4, dtype=torch.float64) * 2)
     rounded = Ellipse(*(value.float() for value in vars(made).values()))
     difference = filter_color(color.float(), rounded) - filter_color(color, made)
-    assert difference.abs().max() < 1e-5
+    assert difference.abs().max() < 1e-6  # 7e-6 if places were kept as one number

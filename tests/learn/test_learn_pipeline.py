@@ -140,7 +140,7 @@ def test_a_broken_pixel_counts_as_black_without_depth(denoiser):
 
 def test_float32_stays_with_float64_on_a_walk(denoiser):
     states = {torch.float32: None, torch.float64: None}
-    for frame in range(60):
+    for frame in range(40):
         camera = walk(frame % 30, width=16, height=12)
         pictures = []
         for dtype, state in states.items():

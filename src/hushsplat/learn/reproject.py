@@ -57,8 +57,8 @@ def reproject(depth: Float[Tensor, "h w"], camera: Camera, state: TensorState | 
     column, row = _pixels(filled)
     column_before = column + torch.floor(motion_px[..., 0] + 0.5).long()  # the pixel in which (x', y') lies
     row_before = row + torch.floor(motion_px[..., 1] + 0.5).long()
-    inside = (column_before >= 0) & (column_before < width) & (row_before >= 0) & (row_before < height)
-    valid = inside & (depth_before > NEAREST_DEPTH)
+    # What lies behind the previous camera has moved too far to be inside.
+    valid = (column_before >= 0) & (column_before < width) & (row_before >= 0) & (row_before < height)
     seen_before = state.depth[row_before.clamp(0, height - 1), column_before.clamp(0, width - 1)]
     return History(
         values=torch.where(valid[..., None], catmull_rom(state.values.detach(), motion_px), 0),
