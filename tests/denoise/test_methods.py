@@ -128,12 +128,12 @@ def test_motion_has_a_hue_for_its_direction_and_no_light_where_nothing_moves() -
 @pytest.mark.parametrize("degrees", [0.0, 30.0, 90.0, 135.0])
 def test_an_ellipse_is_drawn_along_its_major_axis(degrees: float) -> None:
     cosine, sine = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
-    frame = frame_with("ellipse", np.broadcast_to(np.array([3.5, 0.5, cosine, sine]), (24, 24, 4)))
+    frame = frame_with("ellipse", np.broadcast_to(np.array([2.5, 0.5, cosine, sine]), (24, 24, 4)))
     assert frame.views is not None
     frame.views["filtered"] = np.zeros((24, 24, 3), dtype=np.float32)
     y, x = np.nonzero(view_picture(frame, "ellipse").color.sum(axis=-1) > 0.3)
-    assert np.ptp(x * cosine + y * sine) > 18
-    assert np.ptp(y * cosine - x * sine) < 8
+    assert np.ptp(x * cosine + y * sine) == pytest.approx(2 * 2.5 * 3, abs=3)  # drawn three times as large
+    assert np.ptp(y * cosine - x * sine) == pytest.approx(2 * 0.5 * 3, abs=3)
 
 
 def test_kernels_by_hand() -> None:
