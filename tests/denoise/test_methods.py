@@ -132,8 +132,10 @@ def test_an_ellipse_is_drawn_along_its_major_axis(degrees: float) -> None:
     assert frame.views is not None
     frame.views["filtered"] = np.zeros((24, 24, 3), dtype=np.float32)
     y, x = np.nonzero(view_picture(frame, "ellipse").color.sum(axis=-1) > 0.3)
-    assert np.ptp(x * cosine + y * sine) == pytest.approx(2 * 2.5 * 3, abs=3)  # drawn three times as large
-    assert np.ptp(y * cosine - x * sine) == pytest.approx(2 * 0.5 * 3, abs=3)
+    assert np.ptp(x * cosine + y * sine) == pytest.approx(
+        2 * 2.5 * 3 + 3, abs=1
+    )  # three times as large, and the line's width
+    assert np.ptp(y * cosine - x * sine) == pytest.approx(2 * 0.5 * 3 + 2, abs=1.5)
 
 
 def test_kernels_by_hand() -> None:
