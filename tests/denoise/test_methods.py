@@ -12,7 +12,7 @@ from hushsplat.core.errors import DenoiseError, RenderError, WeightsError
 from hushsplat.core.frame import VIEWS, Frame
 from hushsplat.core.stream import Observation
 from hushsplat.core.weights import SHAPES, HushWeights
-from hushsplat.denoise import LEARNED, METHODS, SHOWN, HushConfig, denoiser, pipeline, view_picture
+from hushsplat.denoise import LEARNED, METHODS, SHOWN, HushConfig, denoiser, methods, pipeline, view_picture
 from hushsplat.denoise.ellipse import filter_ellipse
 from hushsplat.files import weights as weight_files
 from hushsplat.files.legend import BAR_HEIGHT, BAR_WIDTH, with_label, with_scale
@@ -77,6 +77,21 @@ def test_what_does_not_fit_is_refused(weights: HushWeights, camera: Camera) -> N
     with pytest.raises(DenoiseError, match=r"^hush needs a scene with a payload, .* use hush-zero-shot\.$"):
         denoiser("hush", weights=weights).step(observed(payload=False), camera, None)
     denoiser("hush-zero-shot", weights=weights).step(observed(payload=False), camera, None)
+
+
+def test_a_baseline_has_a_step_and_neither_settings_nor_views(camera: Camera, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        methods.BASELINES, "count", lambda observation, _, state: (Frame(observation.color), (state or 0) + 1)
+    )
+    it = denoiser("count")
+    _, state = it.step(observed(), camera, None)
+    frame, state = it.step(observed(1), camera, state)
+    assert state == 2
+    np.testing.assert_array_equal(frame.color, observed(1).color)
+    with pytest.raises(DenoiseError, match=r"^count has no settings; they belong to hush and hush-zero-shot\.$"):
+        denoiser("count", config=HushConfig())
+    with pytest.raises(DenoiseError, match=r"^count has no views behind its picture; hush and hush-zero-shot have\.$"):
+        it.step(observed(), camera, None, with_views=True)
 
 
 def test_views_are_those_of_the_contract(weights: HushWeights, camera: Camera) -> None:
