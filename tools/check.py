@@ -2,7 +2,7 @@
 
     python tools/check.py
 
-needs the package and its `dev` extra installed: pip install '.[dev]'
+needs the package and its extras installed: pip install '.[dev,learn]'
 """
 
 from __future__ import annotations
