@@ -123,9 +123,9 @@ def layers(opacities, scale: float = 100.0) -> Gaussians:
 SMALL = Camera(20, 18, 20.0, 20.0, 10.0, 9.0, np.eye(4))
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("count", [100, 2500])  # a patch of `exact` has room for 2048 fragments per pixel at first
+@pytest.mark.parametrize(("method", "count"), [("reference", 300), ("exact", 300), ("exact", 2200)])
 def test_thousands_of_faint_layers(method, count):
+    """A patch of `exact` has room for 2048 fragments per pixel at first; these do not make a pixel opaque."""
     gaussians = layers(np.full(count, 0.0045))
     engine, plain = METHODS[method]
     found = engine(gaussians, SMALL, RenderOptions(background=BACKGROUND))
@@ -137,7 +137,7 @@ def test_thousands_of_faint_layers(method, count):
 
 def test_exact_drops_nothing_that_can_be_seen_when_it_makes_room():
     """Faint layers by the thousand in front of, between and behind opaque ones; file order is not depth order."""
-    opacities = np.where(np.arange(4000) % 1000 == 700, 0.9, 0.0045)
+    opacities = np.where(np.arange(3000) % 1000 == 700, 0.9, 0.0045)
     gaussians = layers(opacities)
     found = render_ordered(gaussians, SMALL)
     expected = twin.exact(gaussians, SMALL)
