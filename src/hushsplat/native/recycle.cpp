@@ -38,7 +38,7 @@ Recycled::Recycled(size_t bytes) {
     {
         Pool& pool = Pool::instance();
         std::lock_guard<std::mutex> lock(pool.mutex);
-        for (size_t k = 0; k < pool.waiting.size(); ++k) {
+        for (size_t k = pool.waiting.size(); k-- > 0;) {  // what was used last is warmest
             const Block block = pool.waiting[k];
             if (block.bytes < bytes || block.bytes > bytes + bytes / 4) continue;
             pool.waiting.erase(pool.waiting.begin() + (std::ptrdiff_t)k);
