@@ -155,6 +155,23 @@ def test_blending_of_reference_ends_where_the_twin_does():
     assert (1 - render_ordered(gaussians, SMALL).alpha).max() < 1e-6
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_equal_depths_keep_the_order_of_the_scene(method):
+    """Half-transparent surfels side by side in one plane, which the engine keeps in another order than the file."""
+    rng = np.random.default_rng(0)
+    count = 400
+    arrays = (
+        np.stack([rng.uniform(-1, 1, count), rng.uniform(-1, 1, count), np.full(count, 2.0)], axis=1),
+        rng.uniform(0.1, 0.4, (count, 2)),
+        np.tile([1.0, 0, 0, 0], (count, 1)),
+        rng.uniform(0.1, 0.9, count),
+        rng.normal(size=(count, 1, 3)),
+    )
+    gaussians = Gaussians(*(array.astype(np.float32) for array in arrays))
+    engine, plain = METHODS[method]
+    np.testing.assert_allclose(engine(gaussians, SMALL).color, plain(gaussians, SMALL).color, atol=2e-4)
+
+
 @KINDS
 def test_depth_of_reference_can_be_left_out(columns):
     rng = np.random.default_rng(columns)

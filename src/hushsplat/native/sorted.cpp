@@ -1,4 +1,6 @@
 // Sorted raster: Gaussians in the order of their centres' depth, blended front to back until a pixel is opaque.
+#include <algorithm>
+
 #include "footprint.h"
 #include "harmonics.h"
 #include "threads.h"
@@ -41,6 +43,16 @@ void radix_sort(Entry* entries, Entry* scratch, size_t n) {
         to = swap;
     }
     if (from != entries) std::memcpy(entries, from, n * sizeof(Entry));
+}
+
+// Of equal depths the smaller index comes first: the order of chunks changes with the camera.
+void order_ties(const Scene& scene, Entry* entries, size_t n) {
+    for (size_t begin = 0, end; begin < n; begin = end) {
+        for (end = begin + 1; end < n && entries[end].key == entries[begin].key;) ++end;
+        if (end - begin > 1)
+            std::sort(entries + begin, entries + end,
+                      [&](const Entry& a, const Entry& b) { return scene.id[a.slot] < scene.id[b.slot]; });
+    }
 }
 
 struct TileBuffers {
@@ -141,6 +153,7 @@ void draw_tile(Scene& scene, const Camera& camera, const TileLists& lists, const
         });
     }
     radix_sort(entries.get(), scratch.get(), n);
+    order_ties(scene, entries.get(), n);
     buffers.clear(tile);
     for (size_t k = 0; k < n && buffers.open; ++k) {
         if (k % 64 == 63) buffers.update_open();
