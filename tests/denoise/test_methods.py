@@ -81,7 +81,7 @@ def test_what_does_not_fit_is_refused(weights: HushWeights, camera: Camera) -> N
 
 def test_a_baseline_has_a_step_and_neither_settings_nor_views(camera: Camera, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(
-        methods.BASELINES, "count", lambda observation, _, state: (Frame(observation.color), (state or 0) + 1)
+        methods.BASELINES, "count", lambda observation, _, state, threads: (Frame(observation.color), (state or 0) + 1)
     )
     it = denoiser("count")
     _, state = it.step(observed(), camera, None)

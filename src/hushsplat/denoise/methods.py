@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,9 +11,9 @@ from hushsplat.core.frame import Frame
 from hushsplat.core.stream import Observation
 from hushsplat.core.weights import HushWeights
 from hushsplat.denoise import pipeline
+from hushsplat.denoise.baselines import BASELINES
 from hushsplat.denoise.config import HushConfig
 
-BASELINES: dict[str, Callable[[Observation, Camera, Any], tuple[Frame, Any]]] = {}
 LEARNED = ("hush", "hush-zero-shot")  # these take weights and settings, and have views
 METHODS = (*BASELINES, *LEARNED)
 
@@ -38,7 +37,7 @@ def denoiser(
     if name in BASELINES:
         if config is not None:
             raise DenoiseError(f"{name} has no settings; they belong to {' and '.join(LEARNED)}.")
-        return Baseline(name)
+        return Baseline(name, threads)
     if name not in LEARNED:
         raise DenoiseError(f"a denoiser is one of {', '.join(METHODS)}, got '{name}'.")
     if weights is None:
@@ -75,9 +74,10 @@ class Baseline:
     """One of the denoisers that ours is compared with."""
 
     name: str
+    threads: int
 
     def step(self, observation: Observation, camera: Camera, state: Any, with_views: bool = False) -> tuple[Frame, Any]:
         """One frame, see denoise/baselines/."""
         if with_views:
             raise DenoiseError(f"{self.name} has no views behind its picture; {' and '.join(LEARNED)} have.")
-        return BASELINES[self.name](observation, camera, state)
+        return BASELINES[self.name](observation, camera, state, threads=self.threads)

@@ -110,6 +110,68 @@ def denoise(
     shown: _Floats,
     views: _Floats | None,
 ) -> None: ...
+
+class CameraMotion:
+    def __init__(self, is_static: bool, lens: _Floats, other_lens: _Floats, change: _Floats) -> None: ...
+
+class SvgfSettings:
+    def __init__(
+        self,
+        alpha: float,
+        moments_alpha: float,
+        running_mean: bool,
+        depth_threshold: float,
+        sigma_depth: float,
+        sigma_luma: float,
+        passes: int,
+        kernel: int,
+        feedback: bool,
+    ) -> None: ...
+
+def baseline_mean(
+    color: _Floats,
+    depth: _Floats,
+    previous: _Floats | None,
+    frames: int,
+    threads: int,
+    history: _Floats,
+    shown: _Floats,
+) -> None: ...
+def baseline_st_taa(
+    color: _Floats,
+    depth: _Floats,
+    previous: _Floats | None,
+    motion: CameraMotion,
+    far: float,
+    cap: float,
+    reach: float,
+    threads: int,
+    history: _Floats,
+    shown: _Floats,
+) -> None: ...
+def baseline_taa(
+    color: _Floats,
+    depth: _Floats,
+    previous: _Floats | None,
+    motion: CameraMotion,
+    far: float,
+    cap: float,
+    gamma: float,
+    threads: int,
+    history: _Floats,
+    shown: _Floats,
+) -> None: ...
+def baseline_svgf(
+    color: _Floats,
+    depth: _Floats,
+    previous: _Floats | None,
+    motion: CameraMotion,
+    far: float,
+    settings: SvgfSettings,
+    threads: int,
+    history: _Floats,
+    shown: _Floats,
+) -> None: ...
 def empty_float32(shape: Sequence[int]) -> _Floats: ...
 def empty_int32(shape: Sequence[int]) -> NDArray[np.int32]: ...
 def default_threads() -> int: ...

@@ -12,6 +12,8 @@
 namespace hush {
 
 struct DenoiseStep;  // denoise.h
+struct BaselineStep;  // baselines.h
+struct SvgfSettings;
 
 constexpr int kChunk = 128;       // Gaussians per chunk: neighbours in space, projected together
 constexpr int kTile = 64;         // px: side of the square that one job draws; its buffers stay in cache
@@ -147,6 +149,10 @@ struct Kernels {
     void (*decode)(const int32_t* id, int samples, int width, int height, const Camera&, const Colors&, int threads,
                    const float* background, float* color);
     void (*denoise)(const DenoiseStep& step, int threads);
+    void (*baseline_mean)(const BaselineStep& step, int frames);
+    void (*baseline_st_taa)(const BaselineStep& step, float cap, float reach);
+    void (*baseline_taa)(const BaselineStep& step, float cap, float gamma);
+    void (*baseline_svgf)(const BaselineStep& step, const SvgfSettings& settings);
 };
 
 const Kernels& kernels();                  // the best this machine can run, unless chosen otherwise

@@ -1,6 +1,7 @@
 // The passes of one instruction set.
 #pragma once
 
+#include "baselines.h"
 #include "denoise.h"
 #include "engine.h"
 #include "vec.h"
@@ -15,6 +16,10 @@ void ordered(Scene&, const Camera&, const TileLists&, const Colors&, int threads
 void decode(const int32_t* id, int samples, int width, int height, const Camera&, const Colors&, int threads,
             const float* background, float* color);
 void denoise(const DenoiseStep& step, int threads);
+void baseline_mean(const BaselineStep& step, int frames);
+void baseline_st_taa(const BaselineStep& step, float cap, float reach);
+void baseline_taa(const BaselineStep& step, float cap, float gamma);
+void baseline_svgf(const BaselineStep& step, const SvgfSettings& settings);
 
 // The chunk is projected by the first tile that needs it; hidden chunks never are.
 HUSH_INLINE void ensure_projected(Scene& scene, const Camera& camera, int chunk) {

@@ -64,6 +64,7 @@ hush::SortedOutput output_of(const hush::Camera& camera, Pixels3& color, Pixels&
 
 }  // namespace
 
+void bind_baselines(nb::module_& m);
 void bind_denoise(nb::module_& m);
 void bind_recycled(nb::module_& m);
 
@@ -137,6 +138,7 @@ NB_MODULE(_engine, m) {
     }, "id"_a, "camera"_a, "sh"_a, "means"_a, "background"_a, "threads"_a, "color"_a);
 
     bind_denoise(m);
+    bind_baselines(m);
     bind_recycled(m);
     m.def("default_threads", &hush::default_threads);
     m.def("instruction_sets", [] {
