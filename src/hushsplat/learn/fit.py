@@ -1,8 +1,8 @@
 """Fit θ and γ to recorded chains of frames.
 
 The engine runs the chains on with the weights as they are, so that histories are those of real use; from there the twin
-unrolls a few frames with gradients through time. The paper detaches every frame's history. Measured here, one frame
-ahead does not teach trust: a frame hardly moves a long history, the gradient vanishes and trust sticks at 1.
+unrolls a few frames with gradients through time. The paper detaches every frame's history. One frame hardly moves a
+long history, so that the gradient of its trust is small; whether that alone would do at a low rate was not measured.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class Chain:
 class FitSettings:
     """How long and how to fit."""
 
-    steps: int = 1600  # of Adam, >= 1
+    steps: int = 600  # of Adam, >= 1
     batch: int = 1  # chains per step, >= 1
     unroll_frames: int = 12  # >= 1: with gradients through time
     # > 0, of the accumulated path's network at the start; falls along a cosine. Ours: 1e-2 drives trust to 1 at once,
     # from where a sigmoid does not come back.
-    learning_rate: float = 3e-3
+    learning_rate: float = 2.5e-3
     skip_frames: int = 24  # >= 1: the engine runs a chain on by 0 to this many frames between two gradients
     fake_share: float = 0.15  # 0..1: chains that start with a long history made from the target (paper: fake start)
     accumulated_weight: float = 0.25  # >= 0: of the accumulated path's own loss beside the composite's
@@ -161,7 +161,9 @@ def fake_state(chain: Chain, place: int, rng: np.random.Generator) -> TemporalSt
     state = TemporalState(values, chain.cameras[place])
     state.accumulated[:] = target + noise / np.sqrt(frames_s)
     state.squared_luma[:] = state.accumulated[..., 0] ** 2 + _box_blur(noise[..., 0] ** 2)
-    state.denoised[:] = _box_blur(target + noise / np.sqrt(frames_h))  # about as soft as the zero-shot filter
+    state.denoised[:] = _box_blur(
+        target + noise / np.float32(np.sqrt(frames_h))
+    )  # about as soft as the zero-shot filter
     state.accumulated_frames[:], state.denoised_frames[:] = frames_s, frames_h
     state.accumulated_trust[:], state.denoised_trust[:] = rng.uniform(0.7, 1, 2)
     state.stabilised[:] = chain.targets[place]
