@@ -3,7 +3,8 @@
     python benchmarks/fit_default_weights.py -o src/hushsplat/denoise/weights/default.safetensors
 
 They are for scenes without a payload (`HushConfig(zero_shot=True)`). `benchmarks/default_weights.py` measures them, and
-shows that they are a beginning: along moving tracks the best depth heuristic and svgf are still ahead.
+shows that they are a beginning: along moving tracks they beat blind trust by 0.5 to 2.6 dB, while the best depth
+heuristic and svgf are still ahead.
 """
 
 from __future__ import annotations
