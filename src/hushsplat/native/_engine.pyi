@@ -53,6 +53,65 @@ class Scene:
         variance: _Floats | None,
     ) -> None: ...
 
+class Surfels:
+    def __init__(
+        self, means: _Floats, scales: _Floats, rotations: _Floats, opacities: _Floats, sh: _Floats
+    ) -> None: ...
+
+class SurfelGradients(Surfels): ...
+
+class Drawing:
+    def __init__(self, color: _Floats, alpha: _Floats, geometry: _Floats | None) -> None: ...
+
+class Drawn:
+    def __init__(self, color: _Floats, alpha: _Floats, geometry: _Floats | None) -> None: ...
+
+class PeelTape:
+    def __init__(self) -> None: ...
+    @property
+    def fragments(self) -> int: ...
+
+class TrainedScene:
+    def __init__(self, surfels: Surfels, threads: int) -> None: ...
+    @property
+    def count(self) -> int: ...
+    def refresh(self, surfels: Surfels, threads: int) -> None: ...
+    def draw(
+        self,
+        camera: Camera,
+        surfels: Surfels,
+        background: _Floats,
+        threads: int,
+        drawing: Drawing,
+        tape: PeelTape | None,
+        stop: float,
+    ) -> None: ...
+    def gradient(
+        self,
+        camera: Camera,
+        surfels: Surfels,
+        threads: int,
+        drawn: Drawn,
+        by_drawn: Drawn,
+        tape: PeelTape | None,
+        gradients: SurfelGradients,
+        by_center: _Floats,
+        seen: NDArray[np.uint8],
+    ) -> None: ...
+
+def adam(
+    values: _Floats,
+    gradient: _Floats,
+    first: _Floats,
+    second: _Floats,
+    size: float,
+    beta1: float,
+    beta2: float,
+    second_scale: float,
+    epsilon: float,
+    threads: int,
+) -> None: ...
+def ssim(first: _Floats, second: _Floats, threads: int, by_first: _Floats) -> float: ...
 def decode(
     id: NDArray[np.int32],
     camera: Camera,

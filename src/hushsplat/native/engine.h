@@ -25,6 +25,7 @@ constexpr float kMaxLevel = 11.082527082f;  // 2 ln 255: a fragment's alpha coun
 constexpr float kDilation = 0.3f;           // px²: what 3DGS adds to a projected covariance
 constexpr float kNearer = 1.00001f;         // slack of bounds on 1 / depth, so that rounding hides nothing
 constexpr float kOpaque = 1e-4f;            // transmittance below which sorted blending stops
+constexpr int kGeometry = 6;      // what else can be blended like a colour: depth, 1 / depth, its square, normal (xyz)
 
 // Memory on a cache line's boundary, left uninitialised.
 template <class T>
@@ -91,12 +92,16 @@ struct ChunkReach {
 };
 
 struct Scene {
+    // Gaussians that can never be seen are left out, unless `all` are wanted because `refresh` may make them visible.
     Scene(const float* means, const float* scales, const float* rotations, const float* opacities, int count, bool surfels,
-          int threads);
+          int threads, bool all = false);
 
     int count;      // Gaussians in the file
     int chunks;     // chunks of those that can be seen at all
     bool surfels;
+    // New values for the same Gaussians: where each is kept stays as it was, which is right as long as they hardly move.
+    void refresh(const float* means, const float* scales, const float* rotations, const float* opacities, int threads);
+
     Buffer<float> fixed;        // [chunk][kFixed][kChunk]
     Buffer<int32_t> id;         // [chunk][kChunk], index in the file, -1 for an empty slot
     std::vector<Bounds> bounds; // of each chunk's footprints at level 1/255, world
@@ -129,12 +134,57 @@ struct Colors {
     const float* means;  // [n][3]
 };
 
+// What per-pixel order has seen: fragments in each pixel's order, patch by patch (see peel.h).
+struct PeelRecord {
+    int32_t entry;  // index into `slots`
+    int32_t pixel;  // of the patch
+    float alpha, inverse_depth;
+};
+struct PeeledPatch {
+    std::vector<int32_t> slots;  // chunk · kChunk + slot
+    std::vector<PeelRecord> records;
+};
+struct PeelTape {
+    std::vector<PeeledPatch> patches;
+};
+
 struct SortedOutput {
     float* color;  // [h][w][3]
     float* alpha;  // [h][w]
     float* depth;  // [h][w] or null
     float* variance;  // [h][w][3] or null (per-pixel order only)
     float background[3];
+    PeelTape* tape = nullptr;   // what the gradient of per-pixel order needs, or null
+    float* geometry = nullptr;  // [h][w][kGeometry], sums of weight · value, or null; normals are of surfels
+    float stop = 1e-8f;  // transmittance behind which per-pixel order takes nothing more: it cannot be told from none
+};
+
+// Derivatives of a loss by what a raster has drawn, in and what they are by the Gaussians, out.
+struct GradientJob {
+    const float* color;       // [h][w][3], as drawn
+    const float* alpha;       // [h][w], as drawn
+    const float* by_color;    // [h][w][3]
+    const float* by_alpha;    // [h][w]
+    const float* geometry;    // [h][w][kGeometry] as drawn, or null
+    const float* by_geometry; // [h][w][kGeometry], or null
+    const float* scales;      // [n][2]
+    const float* rotations;   // [n][4]
+    const float* opacities;   // [n]
+    float* by_means;          // [n][3], these are added to
+    float* by_scales;         // [n][2]
+    float* by_rotations;      // [n][4], of unit quaternions
+    float* by_opacities;      // [n]
+    float* by_sh;             // [n][k][3]
+    float* by_center;         // [n][2], per px: moving the footprint in the picture; for densification
+    uint8_t* seen;            // [n]: 1 if any of its fragments took part
+};
+
+struct AdamStep {
+    size_t count;
+    float* values;
+    const float* gradient;
+    float *first, *second;  // moments
+    float size, beta1, beta2, second_scale, epsilon;
 };
 
 // The passes, compiled once per instruction set.
@@ -146,6 +196,11 @@ struct Kernels {
                        int threads, int32_t* id, float* depth);
     void (*sorted)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
     void (*ordered)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
+    void (*sorted_gradient)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const GradientJob&);
+    void (*ordered_gradient)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const PeelTape&,
+                             const GradientJob&);
+    double (*ssim)(const float* first, const float* second, int width, int height, int threads, float* by_first);
+    void (*adam)(const AdamStep&, int threads);
     void (*decode)(const int32_t* id, int samples, int width, int height, const Camera&, const Colors&, int threads,
                    const float* background, float* color);
     void (*denoise)(const DenoiseStep& step, int threads);

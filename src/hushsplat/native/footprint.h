@@ -83,6 +83,8 @@ struct CellRows {
 struct Fragment {
     f8 q, s, inverse_depth;
     i8 valid;
+    f8 t;      // 1 + g·d
+    i8 plane;  // the low-pass does not decide here
 };
 
 template <bool Surfels, bool LowPass, bool Clipped>
@@ -92,7 +94,8 @@ HUSH_INLINE Fragment fragment(const Footprint& f, const CellRows<Surfels, LowPas
     f8 t = fma(splat(p.gx), dx, splat(rows.t[row]));
     f8 u = splat(p.ux) * dx + splat(rows.uy[row]);
     g.q = u * u + splat(rows.vv[row]);
-    g.valid = splat_int(-1);
+    g.valid = g.plane = splat_int(-1);
+    g.t = t;
     if constexpr (Surfels) {
         g.s = t * t;
         g.inverse_depth = splat(p.inverse_depth) * t;
@@ -106,6 +109,7 @@ HUSH_INLINE Fragment fragment(const Footprint& f, const CellRows<Surfels, LowPas
                 g.s = select(plane, g.s, splat(1));
             }
             g.q = select(plane, g.q, low);
+            g.plane = plane;
             g.inverse_depth = select(plane, g.inverse_depth, splat(p.inverse_depth));
         } else if constexpr (Clipped) {
             g.valid = (t > splat(0)) & (g.inverse_depth * splat(f.near) < splat(1));

@@ -32,6 +32,30 @@ HUSH_INLINE int basis_at(const float* mean, const float* eye, int coefficients, 
     return 16;
 }
 
+// Σ along[k] · gradient of basis value k by the unit direction (x, y, z), the values taken as polynomials of it.
+HUSH_INLINE void basis_gradient(float x, float y, float z, int coefficients, const float* along, float out[3]) {
+    const float c1 = 0.4886025119029199f;
+    out[0] = -c1 * along[3], out[1] = -c1 * along[1], out[2] = c1 * along[2];
+    if (coefficients < 9) return;
+    const float a4 = 1.0925484305920792f * along[4], a5 = -1.0925484305920792f * along[5];
+    const float a6 = 0.31539156525252005f * along[6], a7 = -1.0925484305920792f * along[7];
+    const float a8 = 0.5462742152960396f * along[8];
+    out[0] += a4 * y - 2 * a6 * x + a7 * z + 2 * a8 * x;
+    out[1] += a4 * x + a5 * z - 2 * a6 * y - 2 * a8 * y;
+    out[2] += a5 * y + 4 * a6 * z + a7 * x;
+    if (coefficients < 16) return;
+    const float xx = x * x, yy = y * y, zz = z * z;
+    const float a9 = -0.5900435899266435f * along[9], a10 = 2.890611442640554f * along[10];
+    const float a11 = -0.4570457994644658f * along[11], a12 = 0.3731763325901154f * along[12];
+    const float a13 = -0.4570457994644658f * along[13], a14 = 1.445305721320277f * along[14];
+    const float a15 = -0.5900435899266435f * along[15];
+    out[0] += 6 * a9 * x * y + a10 * y * z - 2 * a11 * x * y - 6 * a12 * x * z + a13 * (4 * zz - 3 * xx - yy) +
+              2 * a14 * x * z + 3 * a15 * (xx - yy);
+    out[1] += 3 * a9 * (xx - yy) + a10 * x * z + a11 * (4 * zz - xx - 3 * yy) - 6 * a12 * y * z - 2 * a13 * x * y -
+              2 * a14 * y * z - 6 * a15 * x * y;
+    out[2] += a10 * x * y + 8 * a11 * y * z + 3 * a12 * (2 * zz - xx - yy) + 8 * a13 * x * z + a14 * (xx - yy);
+}
+
 // RGB in the first three lanes.
 HUSH_INLINE f4 color_of(const Colors& colors, const float* eye, int32_t id) {
     float b[16];

@@ -13,6 +13,10 @@ void stochastic(Scene&, const Camera&, const TileLists&, const float* levels, co
                 int threads, int32_t* id, float* depth);
 void sorted(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
 void ordered(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
+void sorted_gradient(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const GradientJob&);
+void ordered_gradient(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const PeelTape&, const GradientJob&);
+double ssim(const float* first, const float* second, int width, int height, int threads, float* by_first);
+void adam(const AdamStep&, int threads);
 void decode(const int32_t* id, int samples, int width, int height, const Camera&, const Colors&, int threads,
             const float* background, float* color);
 void denoise(const DenoiseStep& step, int threads);

@@ -66,9 +66,11 @@ hush::SortedOutput output_of(const hush::Camera& camera, Pixels3& color, Pixels&
 
 void bind_baselines(nb::module_& m);
 void bind_denoise(nb::module_& m);
+void bind_gradient(nb::module_& m);
 void bind_recycled(nb::module_& m);
 
 NB_MODULE(_engine, m) {
+    nb::set_leak_warnings(false);  // graphs of PyTorch that live until the process ends hold on to our objects
     m.doc() = "The CPU engine of hushsplat: see the Python modules of the same names for what each pass means.";
     nb::class_<hush::Camera>(m, "Camera")
         .def("__init__", [](hush::Camera* self, Array<const float, nb::shape<3, 3>> rotation, Vector3 eye,
@@ -138,6 +140,7 @@ NB_MODULE(_engine, m) {
     }, "id"_a, "camera"_a, "sh"_a, "means"_a, "background"_a, "threads"_a, "color"_a);
 
     bind_denoise(m);
+    bind_gradient(m);
     bind_baselines(m);
     bind_recycled(m);
     m.def("default_threads", &hush::default_threads);

@@ -53,12 +53,12 @@ void rotation_matrix(const float* q, float r[9]) {
 }  // namespace
 
 Scene::Scene(const float* means, const float* scales, const float* rotations, const float* opacities, int count_,
-             bool surfels_, int threads)
+             bool surfels_, int threads, bool all)
     : count(count_), chunks(0), surfels(surfels_) {
     std::vector<int32_t> seen;
     seen.reserve(count);
     for (int k = 0; k < count; ++k)
-        if (opacities[k] >= 1.0f / 255) seen.push_back(k);
+        if (all || opacities[k] >= 1.0f / 255) seen.push_back(k);
     if (seen.empty()) return;
 
     const int columns = surfels ? 2 : 3;
@@ -102,7 +102,12 @@ Scene::Scene(const float* means, const float* scales, const float* rotations, co
     flags.resize((size_t)chunks * kChunk);
     reach.resize(chunks);
     state.reset(new std::atomic<uint8_t>[chunks]);
+    for (size_t at = 0; at < (size_t)chunks * kChunk; ++at) id[at] = at < order.size() ? order[at].index : -1;
+    refresh(means, scales, rotations, opacities, threads);
+}
 
+void Scene::refresh(const float* means, const float* scales, const float* rotations, const float* opacities, int threads) {
+    const int columns = surfels ? 2 : 3;
     parallel_for((chunks + 63) / 64, threads, [&](int job) {
         for (int chunk = job * 64; chunk < std::min(chunks, job * 64 + 64); ++chunk) {
             float* row = &fixed[(size_t)chunk * kFixed * kChunk];
@@ -113,14 +118,12 @@ Scene::Scene(const float* means, const float* scales, const float* rotations, co
             }
             for (int slot = 0; slot < kChunk; ++slot) {
                 size_t at = (size_t)chunk * kChunk + slot;
-                if (at >= order.size()) {
+                if (id[at] < 0) {
                     for (int f = 0; f < kFixed; ++f) row[f * kChunk + slot] = 0;
                     row[kLogOpacity * kChunk + slot] = -std::numeric_limits<float>::infinity();
-                    id[at] = -1;
                     continue;
                 }
-                int k = order[at].index;
-                id[at] = k;
+                const int k = id[at];
                 float r[9];
                 rotation_matrix(rotations + 4 * (size_t)k, r);
                 const float* s = scales + (size_t)columns * k;

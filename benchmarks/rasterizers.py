@@ -1,0 +1,76 @@
+"""How fast surfels are drawn with gradients: both orders on the engine, and sorted in plain PyTorch, side by side.
+
+    python benchmarks/rasterizers.py [--count 100000] [--width 400] [--height 266] [--no-twin]
+
+Forward and backward of one picture of our own scene, median over views; the twin draws a sixteenth of one view, tile by
+tile, and is scaled up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from statistics import median
+
+import torch
+
+from hushsplat.core.camera import Camera
+from hushsplat.learn.raster import Rasterizer, SurfelTensors
+from hushsplat.learn.raster_twin import Region, TwinOptions, draw_twin
+from hushsplat.synth import room_and_garden
+from hushsplat.synth.cameras import view_cameras
+
+TWIN_TILE_PX = 16  # as 2DGS; larger tiles have more surfels that miss most of their pixels
+
+
+def timed(draw: Callable[[], torch.Tensor]) -> tuple[float, float]:
+    """Milliseconds of a forward and a backward pass."""
+    start = time.perf_counter()
+    color = draw()
+    middle = time.perf_counter()
+    color.mean().backward()
+    return 1e3 * (middle - start), 1e3 * (time.perf_counter() - middle)
+
+
+def twin_times(surfels: SurfelTensors, camera: Camera) -> tuple[float, float]:
+    """Every fourth tile in both directions, scaled up: all of them would take minutes."""
+    side, step = TWIN_TILE_PX, 4 * TWIN_TILE_PX
+    corners = [(x, y) for y in range(side, camera.height, step) for x in range(side, camera.width, step)]
+    regions = [Region(x, y, min(x + side, camera.width), min(y + side, camera.height)) for x, y in corners]
+    times = [timed(lambda: draw_twin(surfels, camera, TwinOptions(), region)[0]) for region in regions]  # noqa: B023
+    share = camera.width * camera.height / sum((r.right - r.left) * (r.bottom - r.top) for r in regions)
+    forward, backward = (share * sum(column) for column in zip(*times, strict=True))
+    return forward, backward
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--count", type=int, default=100_000)
+    parser.add_argument("--width", type=int, default=400)
+    parser.add_argument("--height", type=int, default=266)
+    parser.add_argument("--views", type=int, default=8)
+    parser.add_argument("--no-twin", action="store_true")
+    arguments = parser.parse_args()
+    surfels = SurfelTensors.from_gaussians(room_and_garden(arguments.count))
+    for tensor in surfels:
+        tensor.requires_grad_()
+    cameras = view_cameras(arguments.views, arguments.width, arguments.height)
+    totals = {}
+    print(f"{arguments.count} surfels, {arguments.width}×{arguments.height} px, {torch.get_num_threads()} threads; ms")
+    for order in ("sorted", "per-pixel"):
+        raster = Rasterizer(order)
+        raster.draw(surfels, cameras[0])  # puts the surfels in order
+        times = [timed(lambda: raster.draw(surfels, camera).color) for camera in cameras]  # noqa: B023
+        forward, backward = (median(column) for column in zip(*times, strict=True))
+        totals[order] = forward + backward
+        print(f"{order:10} forward {forward:8.1f}  backward {backward:8.1f}  both {totals[order]:8.1f}")
+    print(f"per-pixel / sorted: {totals['per-pixel'] / totals['sorted']:.2f}")
+    if not arguments.no_twin:
+        forward, backward = twin_times(surfels, cameras[0])
+        print(f"{'PyTorch':10} forward {forward:8.1f}  backward {backward:8.1f}  both {forward + backward:8.1f}")
+        print(f"PyTorch / sorted: {(forward + backward) / totals['sorted']:.0f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+// What the sorted raster and its gradient share: a tile's Gaussians in the order of their centres' depth, and which of
+// its cells are still open.
+#pragma once
+
+#include <algorithm>
+
+#include "footprint.h"
+#include "harmonics.h"
+
+namespace hush::HUSH_ISA {
+namespace {
+
+constexpr float kHalfLog2E = 0.72134752044448170f;  // exp(-D²/2) = 2^(-D² · this)
+constexpr float kHalfInverseLn2 = kHalfLog2E;       // 2 ln(o) · this = log2(o)
+
+struct Entry {
+    uint32_t key;   // bits of the centre's depth: positive floats sort as integers
+    int32_t slot;   // chunk · kChunk + slot
+};
+
+// Least significant digit first, stable; `scratch` is as long as `entries`. The result ends up in `entries`.
+inline void radix_sort(Entry* entries, Entry* scratch, size_t n) {
+    static thread_local uint32_t counts[3][2048];
+    std::memset(counts, 0, sizeof counts);
+    for (size_t k = 0; k < n; ++k) {
+        uint32_t key = entries[k].key;
+        ++counts[0][key & 2047];
+        ++counts[1][key >> 11 & 2047];
+        ++counts[2][key >> 22];
+    }
+    Entry *from = entries, *to = scratch;
+    for (int pass = 0; pass < 3; ++pass) {
+        uint32_t sum = 0;
+        bool one_digit = false;
+        for (uint32_t& c : counts[pass]) {
+            uint32_t here = c;
+            one_digit |= here == n;
+            c = sum;
+            sum += here;
+        }
+        if (one_digit) continue;
+        for (size_t k = 0; k < n; ++k) to[counts[pass][from[k].key >> (11 * pass) & 2047]++] = from[k];
+        Entry* swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != entries) std::memcpy(entries, from, n * sizeof(Entry));
+}
+
+// Of equal depths the smaller index comes first: the order of chunks changes with the camera.
+inline void order_ties(const Scene& scene, Entry* entries, size_t n) {
+    for (size_t begin = 0, end; begin < n; begin = end) {
+        for (end = begin + 1; end < n && entries[end].key == entries[begin].key;) ++end;
+        if (end - begin > 1)
+            std::sort(entries + begin, entries + end,
+                      [&](const Entry& a, const Entry& b) { return scene.id[a.slot] < scene.id[b.slot]; });
+    }
+}
+
+// What is still to be seen of a tile: transmittance, and which cells of 8×8 px are worth a look.
+struct OpenTile {
+    alignas(64) float rest[kTile * kTile];  // transmittance
+    uint64_t open;     // cells with a pixel that is not opaque yet
+    uint64_t touched;  // cells drawn to since `open` was last brought up to date
+
+    void clear(const Tile& tile) {
+        for (int y = 0; y < kTile; ++y)
+            for (int x = 0; x < kTile; x += 8) {
+                i8 inside = iota_int() + splat_int(x) < splat_int(y < tile.height ? tile.width : 0);
+                store(rest + y * kTile + x, select(inside, splat(1), splat(0)));
+            }
+        open = touched = ~0ull;
+        update_open();
+    }
+
+    void update_open() {
+        for (uint64_t left = touched & open; left; left &= left - 1) {
+            int index = __builtin_ctzll(left);
+            const float* corner = rest + index / kCells * kCell * kTile + index % kCells * kCell;
+            f8 most = load(corner);
+            for (int y = 1; y < kCell; ++y) most = max(most, load(corner + y * kTile));
+            if (!any(most >= splat(kOpaque))) open &= ~(1ull << index);
+        }
+        touched = 0;
+    }
+};
+
+// True if some cell under the footprint is still open.
+HUSH_INLINE bool visible(const OpenTile& buffers, const Footprint& f) {
+    int cx0 = f.x0 / kCell, cx1 = (f.x1 - 1) / kCell, cy0 = f.y0 / kCell, cy1 = (f.y1 - 1) / kCell;
+    uint64_t in_row = ((2ull << (cx1 - cx0)) - 1) << cx0, mask = 0;
+    for (int cy = cy0; cy <= cy1; ++cy) mask |= in_row << (cy * kCells);
+    return (mask & buffers.open) != 0;
+}
+
+// The Gaussians of a tile, nearest centre first.
+inline size_t list_tile(Scene& scene, const Camera& camera, const TileLists& lists, int index, Buffer<Entry>& entries) {
+    static thread_local Buffer<Entry> scratch;
+    const Tile tile = tile_at(lists, camera, index);
+    const size_t most = (size_t)(lists.begin[index + 1] - lists.begin[index]) * kChunk;
+    entries.resize(most);
+    scratch.resize(most);
+    size_t n = 0;
+    for (int entry = lists.begin[index]; entry < lists.begin[index + 1]; ++entry) {
+        const int chunk = lists.chunk[entry];
+        ensure_projected(scene, camera, chunk);
+        each_in_tile(scene, chunk, tile, [&](int slot) {
+            float depth = 1 / scene.projected[(size_t)chunk * kChunk + slot].inverse_depth;
+            Entry e;
+            std::memcpy(&e.key, &depth, 4);
+            e.slot = chunk * kChunk + slot;
+            entries[n++] = e;
+        });
+    }
+    radix_sort(entries.get(), scratch.get(), n);
+    order_ties(scene, entries.get(), n);
+    return n;
+}
+
+}  // namespace
+}  // namespace hush::HUSH_ISA
