@@ -120,6 +120,15 @@ def test_standard_error_of_no_variance_has_no_gradient():
     assert variance.grad[1].item() == pytest.approx(0.5 / math.sqrt(0.04 * 4), rel=1e-4)
 
 
+def test_standard_error_of_hardly_any_variance_has_a_value_but_no_gradient():
+    variance = torch.tensor([1e-44, 1e-14], requires_grad=True).reshape(2, 1)  # over 8 frames the first rounds to 0
+    variance.retain_grad()
+    error = standard_error(variance, torch.full((2, 1), 8.0))
+    error.sum().backward()
+    assert (variance.grad == 0).all()
+    assert error[1].item() == pytest.approx(math.sqrt(1e-14 / 8), rel=1e-4)
+
+
 @pytest.fixture
 def history():
     """Valid history of a moving camera with fitting depth; the frame shown before is 0.5."""

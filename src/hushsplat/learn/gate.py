@@ -11,6 +11,7 @@ from hushsplat.denoise.config import HushConfig
 
 INITIAL_GAMMA = 10.0  # ours: a standard error of 0.1 is shown from the denoised path alone
 ROUNDING = 1e-6  # ours: relative; what a constant's variance is in float32, and a little more
+TINY = 1e-12  # ours: squared standard error, colour²; below, it is seen by nobody and has no gradient
 FRAMES_EPSILON = 1e-4  # ε in the paper's standard error; its size is ours
 
 
@@ -49,6 +50,7 @@ def luma_variance(
 
 
 def standard_error(variance: Float[Tensor, "h w"], frames: Float[Tensor, "h w"]) -> Float[Tensor, "h w"]:
-    """Of the accumulated mean; where the variance is 0 the root has no gradient, and is given none."""
-    noisy = variance > 0
-    return torch.where(noisy, torch.sqrt(torch.where(noisy, variance, 1) / (frames + FRAMES_EPSILON)), 0)
+    """Of the accumulated mean. Where it is 0 the root has no gradient, and nearly so a useless one: none is given."""
+    squared = variance / (frames + FRAMES_EPSILON)
+    noisy = squared > TINY
+    return torch.where(noisy, torch.sqrt(torch.where(noisy, squared, 1)), torch.sqrt(squared.detach()))
