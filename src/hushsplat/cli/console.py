@@ -28,10 +28,10 @@ class Bar:
         self._progress = progress
         self._task = None if progress is None else progress.add_task(text, total=total)
 
-    def advance(self) -> None:
-        """One step is done."""
+    def advance(self, steps: int = 1) -> None:
+        """Steps are done."""
         if self._progress is not None and self._task is not None:
-            self._progress.advance(self._task)
+            self._progress.advance(self._task, steps)
 
 
 @contextmanager

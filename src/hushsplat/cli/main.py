@@ -12,7 +12,7 @@ from typing import Annotated, Any, Union
 import tyro
 
 import hushsplat
-from hushsplat.cli import bench, convert, info, render
+from hushsplat.cli import bench, convert, info, measure, render
 from hushsplat.cli.console import print_error
 from hushsplat.core.errors import HushsplatError
 from hushsplat.native import _engine
@@ -33,7 +33,9 @@ COMMANDS = {
     "convert": (convert.Convert, convert.DESCRIPTION),
     "render": (render.Render, render.DESCRIPTION),
     "bench": (bench.Bench, bench.DESCRIPTION),
+    "measure": (measure.Measure, measure.DESCRIPTION),
 }
+Command = info.Info | convert.Convert | render.Render | bench.Bench | measure.Measure
 CONFIG = (tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff)
 
 USER_ERROR = 2
@@ -73,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def parse(arguments: Sequence[str]) -> info.Info | convert.Convert | render.Render | bench.Bench:
+def parse(arguments: Sequence[str]) -> Command:
     """The command with its options, checked; tyro's boxes become one line."""
     box = io.StringIO()
     try:

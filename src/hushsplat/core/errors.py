@@ -31,3 +31,7 @@ class DenoiseError(HushsplatError):
 
 class WeightsError(HushsplatError):
     """The weights of a denoiser are not usable."""
+
+
+class MeasureError(HushsplatError):
+    """Something cannot be measured, or results of a measurement are not usable."""

@@ -1,1 +1,1 @@
-"""What can be said in numbers: so far, how long a frame takes."""
+"""What can be said in numbers: how good a picture is, and how long a frame takes (docs/measuring.md)."""

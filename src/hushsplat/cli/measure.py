@@ -1,0 +1,293 @@
+"""`hushsplat measure`: the experiments of the paper on any scene."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+from rich.table import Table as RichTable
+
+from hushsplat.cli.console import progress_bar, results, status
+from hushsplat.cli.flags import Flag, MaybeFloat, MaybeInt, MaybePath, OutputPath
+from hushsplat.core.capture import Capture
+from hushsplat.core.errors import MeasureError
+from hushsplat.core.framing import up_direction
+from hushsplat.core.paths import reanchored
+from hushsplat.core.track import Track
+from hushsplat.files.capture import load_capture
+from hushsplat.files.weights import default_weights, read_weights
+from hushsplat.measure.experiments import (
+    DEFAULT_METHODS,
+    Pace,
+    ablation_methods,
+    convergence_tasks,
+    methods_of,
+    static_frames,
+    static_tasks,
+    still_shots,
+    track_shot,
+    track_tasks,
+)
+from hushsplat.measure.measuring import measure, usable_metrics, versions
+from hushsplat.measure.motions import MOTIONS, named_track, stand_in
+from hushsplat.measure.plan import Measuring, Task
+from hushsplat.measure.results import EXPERIMENTS, Results, write_results
+from hushsplat.measure.shots import SceneSource, Shot
+from hushsplat.measure.tables import Table, tables_of
+from hushsplat.measure.timed import METHODS as TIMED
+from hushsplat.measure.timed import PARTS, part_rows, timing_rows
+from hushsplat.measure.timing import Case, machine, spread
+from hushsplat.player import Noise
+from hushsplat.scenes import NamedScene, scene_argument
+from hushsplat.synth import home_camera
+
+DESCRIPTION = f"""Measure quality as the paper does, on any scene.
+
+  static       still views: after 16, 98 and 128 frames, ST-TAA and SVGF after 128, the mean of 1024
+  navigation   along tracks: every 10th frame at 300 frames a second against `reference`
+  ablation     the same with parts of the denoiser removed, and with its gate fixed
+  convergence  still views: quality over the number of frames
+  zero-shot    navigation of hush beside hush-zero-shot
+  timing       milliseconds per frame of every method, interleaved, and of each pass
+
+Scenes are files or synth:500k. Tracks are files (.json, .csv of EyeNavGS, captures) or names: {", ".join(MOTIONS)}.
+A capture or track of one of several scenes only: NAME=PATH, NAME being the scene file's without suffix.
+
+The results are one JSON file (docs/measuring.md), with pictures and videos in the folder beside it;
+`hushsplat report` makes a page of them. A run that was stopped goes on where it stopped: give the same command again.
+
+Examples of use:
+  hushsplat measure navigation synth:500k --track walk orbit -o walk.json
+  hushsplat measure static bonsai.splat --capture bonsai/cameras.json --views 6
+  hushsplat measure navigation a.ply b.ply --track a=a.json b=b.json --lpips-weights vgg16_lpips.npz
+"""
+if TYPE_CHECKING:
+    Experiment = str
+else:  # the names become the choices that --help lists
+    Experiment = Annotated[Literal[EXPERIMENTS], tyro.conf.Positional]
+Scenes = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE [SCENE ...]")]
+Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME [NAME ...]", help_behavior_hint="")]
+MaybeNames = Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME [NAME ...]", help_behavior_hint="")]
+STILL = ("static", "convergence")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Measure quality as the paper does, on any scene."""
+
+    experiment: Experiment  # what to measure, see above
+    scenes: Scenes  # what to measure it on
+    output: OutputPath = Path("results.json")  # where the results go
+    track: Names = ("walk",)  # along which way; walk if not said
+    capture: Names = ()  # still views: its held-out ones; a folder, or a .json list of cameras
+    methods: MaybeNames = None  # which; those of the paper's table if not said
+    metrics: MaybeNames = None  # of psnr ssim flicker lpips cvvdp; all that can run if not said
+    lpips_weights: MaybePath = None  # VGG16 with the heads of LPIPS v0.1, a .npz
+    width: int = 800  # px
+    height: int = 532  # px; with a capture its own aspect ratio counts
+    fps: float = 300.0  # of a track: frames a second; 0 keeps the track's own
+    every: int = 10  # of a track: every so many-th frame counts
+    frames: MaybeInt = None  # of a track: at most so many frames count; all if not said
+    views: MaybeInt = None  # still views: at most so many, spread over all
+    against: Literal["either", "photographs", "reference"] = "either"  # still views: photographs if there are any
+    ref_samples: int = 1024  # of mean along a track: samples at each pose
+    reanchor: MaybeFloat = None  # > 0: tracks from files begin at the scene's own camera, their moves times this
+    rounds: int = 5  # of timing: how often each camera is drawn by each method
+    cameras: int = 6  # of timing: how many, spread over each track
+    seed: int = 0  # another seed, another noise
+    weights: MaybePath = None  # of hush: a .safetensors file; the package's own if not said
+    lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
+    workers: int = 0  # processes; 0: one for each core; the results are the same for any number
+    quiet: Flag = False  # no progress bar
+
+    def run(self) -> None:
+        """Plan, do, write, print."""
+        self._check()
+        if self.experiment == "timing":
+            self._time()
+            return
+        wanted = usable_metrics(self.metrics, self.lpips_weights, self.experiment not in STILL)
+        weights = default_weights() if self.weights is None else read_weights(self.weights)
+        how = Measuring(wanted.metrics, Noise(seed=self.seed), weights, self.lpips_weights)
+        notes: list[str] = []
+        tasks: list[Task] = []
+        for text in self.scenes:
+            with status(f"reading {text}", self.quiet):
+                named = scene_argument(text, None if text.startswith("synth:") else self.lod)
+            tasks += self._tasks(named, _source(text, named, self.lod), notes)
+        with ExitStack() as stack:
+
+            def on_plan(cost: int) -> Callable[[int], None]:
+                return stack.enter_context(progress_bar(f"measuring {self.experiment}", cost, self.quiet)).advance
+
+            found = measure(
+                self.experiment,
+                tasks,
+                how,
+                self.output,
+                command=self.command_line(),
+                protocol=self._protocol(),
+                missing=wanted.missing,
+                notes=notes,
+                workers=self.workers,
+                on_plan=on_plan,
+            )
+        print_results(found, self.output)
+
+    def _time(self) -> None:
+        """One scene after the other, in this process: nothing else may run beside it."""
+        started = time.monotonic()
+        weights = default_weights() if self.weights is None else read_weights(self.weights)
+        rows, notes = list[dict[str, Any]](), list[str]()
+        for text in self.scenes:
+            with status(f"reading {text}", self.quiet):
+                named = scene_argument(text, None if text.startswith("synth:") else self.lod)
+            asked = tuple(TIMED) if self.methods is None else self.methods
+            methods = [method.name for method in methods_of(asked, named, 0, notes) if method.name in TIMED]
+            for name in _for_scene(self.track, named.name):
+                track = named_track(name, named)
+                seen = spread([track.camera(i) for i in range(len(track))], self.cameras, self.width, self.height)
+                case = Case(named.name, named.gaussians, seen)
+                frames = len(seen) * self.rounds * (len(methods) + len(PARTS))
+                with progress_bar(f"timing {named.name} {name}", frames, self.quiet) as bar:
+                    rows += timing_rows(case, name, methods, self.rounds, bar.advance)
+                    rows += part_rows(case, name, weights, self.rounds, bar.advance)
+        protocol = {"width": self.width, "height": self.height, "cameras": self.cameras, "rounds": self.rounds}
+        found = Results(
+            "timing",
+            self.command_line(),
+            rows,
+            protocol=protocol,
+            versions=versions(()),
+            machine=machine(),
+            notes=list(dict.fromkeys(notes)),
+            seconds=round(time.monotonic() - started, 1),
+        )
+        write_results(found, self.output)
+        print_results(found, self.output)
+
+    def _check(self) -> None:
+        if not self.scenes:
+            raise MeasureError("give at least one scene, a file or synth:500k.")
+        if self.output.suffix.lower() != ".json":
+            raise MeasureError(f"{self.output}: results are written as .json; end the name so.")
+        if not self.output.parent.is_dir():
+            raise MeasureError(f"{self.output}: the folder {self.output.parent} does not exist; create it first.")
+        counts = {"ref-samples": self.ref_samples, "views": self.views, "rounds": self.rounds, "cameras": self.cameras}
+        for name, value in counts.items():
+            if value is not None and value < 1:
+                raise MeasureError(f"--{name} must be at least 1, got {value}.")
+        if self.workers < 0:
+            raise MeasureError(f"--workers must be 0 (one for each core) or more, got {self.workers}.")
+
+    def _tasks(self, named: NamedScene, source: SceneSource, notes: list[str]) -> list[Task]:
+        if self.experiment in STILL:
+            return self._still_tasks(named, source, notes)
+        shots = [self._track_shot(source, named, text) for text in _for_scene(self.track, named.name)]
+        if self.experiment == "ablation":
+            return track_tasks(shots, ablation_methods(named, notes))
+        names = DEFAULT_METHODS[self.experiment] if self.methods is None else self.methods
+        return track_tasks(shots, methods_of(names, named, self.ref_samples, notes))
+
+    def _still_tasks(self, named: NamedScene, source: SceneSource, notes: list[str]) -> list[Task]:
+        names = DEFAULT_METHODS[self.experiment] if self.methods is None else self.methods
+        methods = methods_of(names, named, 0, notes)
+        static = self.experiment == "static"
+        longest = max(max(static_frames(method.name)) for method in methods) if static else 128
+        capture = self._capture(named)
+        shots = still_shots(source, named, capture, self.width, self.height, self.views, self.against, longest)
+        if shots[0].photograph is None:  # then it would be compared with itself
+            methods = [method for method in methods if method.name != "reference"]
+        return (static_tasks if static else convergence_tasks)(shots, methods)
+
+    def _capture(self, named: NamedScene) -> Capture | None:
+        found = list(_for_scene(self.capture, named.name))
+        return load_capture(found[0], require_photographs=False) if found else None
+
+    def _track_shot(self, source: SceneSource, named: NamedScene, text: str) -> Shot:
+        track = named_track(text, named)
+        if self.reanchor is not None and Path(text).exists():
+            track = self._anchored(track, named)
+        pace = Pace(self.fps or None, self.every, self.frames)
+        name = text if not Path(text).exists() else Path(text).stem
+        return track_shot(source, name, track.resized(self.width, self.height), pace)
+
+    def _anchored(self, track: Track, named: NamedScene) -> Track:
+        stand = stand_in(named)
+        anchor = home_camera() if named.is_own else None
+        if anchor is None:
+            from hushsplat.core.camera import Camera
+
+            anchor = Camera.look_at(stand.eye, stand.target, stand.up)
+        return reanchored(track, anchor, self.reanchor or 1.0, up=up_direction(named.gaussians))
+
+    def _protocol(self) -> dict[str, Any]:
+        size = {"width": self.width, "height": self.height}
+        if self.experiment in STILL:
+            return {**size, "against": self.against, "views": self.views}
+        return {
+            **size,
+            "against": "reference",
+            "fps": self.fps,
+            "every": self.every,
+            "most_frames": self.frames,
+            "ref_samples": self.ref_samples,
+        }
+
+    def command_line(self) -> str:
+        """The command that measures the same again, with what differs from the defaults."""
+        words = ["hushsplat", "measure", self.experiment, *self.scenes]
+        for field in fields(self)[2:]:
+            value = getattr(self, field.name)
+            if field.name in ("quiet", "workers") or value == field.default or field.default is MISSING:
+                continue
+            words += ["--" + field.name.replace("_", "-"), *(value if isinstance(value, tuple) else [value])]
+        return shlex.join(map(str, words))
+
+
+def print_results(found: Results, output: Path) -> None:
+    """The tables, what is missing, and where to look."""
+    console = results()
+    for table in tables_of(found):
+        console.print(terminal_table(table))
+    for reason in found.missing.values():
+        console.print(f"not measured: {reason}", highlight=False, markup=False, soft_wrap=True)
+    for note in found.notes:
+        console.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
+    said = f"{output}; hushsplat report {shlex.quote(str(output))} makes a page of it"
+    console.print(said, highlight=False, markup=False, soft_wrap=True)
+
+
+def terminal_table(table: Table) -> RichTable:
+    """The table with lines around."""
+    rich = RichTable(title=table.title)
+    for index, column in enumerate(table.columns):
+        rich.add_column(column, justify="left" if index < table.names else "right")
+    for index, row in enumerate(table.rows):
+        if index in table.rules:
+            rich.add_section()
+        rich.add_row(*(f"[bold]{cell.text}[/bold]" if cell.best else cell.text for cell in row))
+    return rich
+
+
+def _source(text: str, named: NamedScene, lod: int | None) -> SceneSource:
+    if named.is_own:
+        return SceneSource(text, None, named.name)
+    facts = Path(text).stat()
+    return SceneSource(text, lod, named.name, f"{facts.st_size} {facts.st_mtime_ns}")
+
+
+def _for_scene(texts: Sequence[str], scene: str) -> Iterator[str]:
+    """Those for all scenes, and those that begin with this scene's name and =."""
+    for text in texts:
+        name, mark, rest = text.partition("=")
+        if not mark:
+            yield text
+        elif name == scene.split(".")[0]:
+            yield rest

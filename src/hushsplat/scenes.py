@@ -1,0 +1,40 @@
+"""A scene by name, as every command takes it: a file, or our own scene made by code."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from hushsplat.core.errors import SceneError
+from hushsplat.core.gaussians import Gaussians
+from hushsplat.files.scene import load
+from hushsplat.synth import room_and_garden
+
+PREFIX = "synth:"
+MULTIPLES = {"": 1, "k": 1_000, "m": 1_000_000}
+
+
+@dataclass(frozen=True)
+class NamedScene:
+    """A scene and what tables call it: the name of its file, or `synth:500k`."""
+
+    name: str
+    gaussians: Gaussians
+    is_own: bool  # made by code: it comes with a camera and a walk
+
+
+def scene_argument(text: str, lod: int | None = None) -> NamedScene:
+    """The scene of a file, or of `synth:500k`."""
+    if not text.startswith(PREFIX):
+        return NamedScene(Path(text).name, load(text, lod=lod), is_own=False)
+    if lod is not None:
+        raise SceneError(f"{text}: has no levels of detail; say how many surfels instead, such as synth:200k.")
+    return NamedScene(text, room_and_garden(_count(text)), is_own=True)
+
+
+def _count(text: str) -> int:
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([kKmM]?)", text.removeprefix(PREFIX))
+    if match is None:
+        raise SceneError(f"{text}: is no scene of ours; write synth: and a number of surfels, such as synth:500k.")
+    return round(float(match[1]) * MULTIPLES[match[2].lower()])
