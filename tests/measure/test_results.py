@@ -56,8 +56,10 @@ def test_what_does_not_fit_is_refused_by_its_field(key: str, tmp_path: Path) -> 
     ("row", "expected"),
     [
         ({**ROW, "scene": None}, "rows 0: scene is missing, expected a text"),
-        ({**ROW, "psnr": [1]}, "rows 0: psnr is a list of 1, expected a number, a text or null"),
-        ({**ROW, "psnr": float("inf")}, "rows 0: psnr is inf, expected a number, a text or null"),
+        ({**ROW, "frames": None}, "rows 0: frames is missing, expected a number"),
+        ({**ROW, "other": [1]}, "rows 0: other is a list of 1, expected a number, a text or null"),
+        ({**ROW, "psnr": [1]}, "rows 0: psnr is a list of 1, expected a number"),
+        ({**ROW, "psnr": float("inf")}, "rows 0: psnr is inf, expected a number"),
     ],
 )
 def test_rows_are_flat(row: dict, expected: str, tmp_path: Path) -> None:

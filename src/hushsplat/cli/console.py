@@ -57,7 +57,7 @@ def status(text: str, quiet: bool = False) -> Iterator[None]:
         yield
 
 
-def bytes_text(count: float) -> str:
+def bytes_text(count: float | int) -> str:
     """A number of bytes for people: 12.3 MB."""
     for unit in ("bytes", "kB", "MB"):
         if count < 1000:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Union
 import tyro
 
 import hushsplat
-from hushsplat.cli import bench, convert, info, measure, render
+from hushsplat.cli import bench, convert, info, measure, render, report
 from hushsplat.cli.console import print_error
 from hushsplat.core.errors import HushsplatError
 from hushsplat.native import _engine
@@ -34,8 +34,9 @@ COMMANDS = {
     "render": (render.Render, render.DESCRIPTION),
     "bench": (bench.Bench, bench.DESCRIPTION),
     "measure": (measure.Measure, measure.DESCRIPTION),
+    "report": (report.Report, report.DESCRIPTION),
 }
-Command = info.Info | convert.Convert | render.Render | bench.Bench | measure.Measure
+Command = info.Info | convert.Convert | render.Render | bench.Bench | measure.Measure | report.Report
 CONFIG = (tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff)
 
 USER_ERROR = 2

@@ -16,6 +16,7 @@ from hushsplat.files.poses import described, read_json_object
 FORMAT, VERSION = "hushsplat-results", 1
 EXPERIMENTS = ("static", "navigation", "ablation", "convergence", "timing", "zero-shot")
 ROW_TEXTS = ("experiment", "scene", "track", "method")  # every row has them
+ROW_NUMBERS = ("frames", "psnr", "ssim", "lpips", "cvvdp", "flicker", "time_ms", "speedup", "samples", "views")
 MAX_ITEMS = 1_000_000  # of a list; more is damage, not a measurement
 
 Row = dict[str, Any]  # flat: texts, numbers, and None for what could not be measured
@@ -89,6 +90,9 @@ def read_results(path: str | Path) -> Results:
 def _check_row(path: Path, index: int, row: Row) -> None:
     for key in ROW_TEXTS:
         _check_kind(path, f"rows {index}: {key}", row.get(key), str, "a text")
+    for key in ROW_NUMBERS:
+        if not (_is_number(row.get(key)) or (row.get(key) is None and key != "frames")):
+            raise _wrong(path, f"rows {index}: {key}", row.get(key), "a number")
     for key, value in row.items():
         if not (value is None or isinstance(value, str) or _is_number(value)):
             raise _wrong(path, f"rows {index}: {key}", value, "a number, a text or null")
