@@ -59,7 +59,7 @@ WRONG = {
     "bench PLY --sizes big": "--sizes big: write width x height in px, such as 800x532.",
     "bench PLY --rounds 0": "--cameras and --rounds must be at least 1, got 6 and 0.",
     "bench PLY --methods blurry": "invalid choice 'blurry'",
-    "report": "Missing from hushsplat report",
+    "report": "give at least one file of results, as `hushsplat measure` writes it.",
     "report nowhere.json": "nowhere.json: cannot be read: No such file or directory.",
     "report TRACK": "ring.json: format is 'hushsplat-track', expected 'hushsplat-results'.",
     "measure": "Missing from hushsplat measure",
