@@ -10,8 +10,9 @@ from made_frames import camera_at, random_state
 from hushsplat.denoise import HushConfig
 from hushsplat.learn.accumulate import accumulate
 from hushsplat.learn.gate import Gate, luma_variance, standard_error
-from hushsplat.learn.reproject import History, reproject
+from hushsplat.learn.reproject import reproject
 from hushsplat.learn.stabilise import neighbourhood_range, stabilise
+from hushsplat.learn.tensors import History
 
 CONFIG = HushConfig()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from hushsplat.core.camera import Camera
@@ -26,10 +26,12 @@ def step(
     camera: Camera,
     state: TensorState | None,  # None on the first frame
     config: HushConfig,
+    disoccluded: Bool[Tensor, "h w"] | None = None,  # training knows where nothing was seen before: trusts are 0 there
 ) -> tuple[TensorFrame, TensorState]:
     """One frame: the picture to show, and the state for the next one.
 
-    Differentiable in the denoiser's parameters, the payload and the colour; the state is detached on both sides.
+    Differentiable in the denoiser's parameters, the payload and the colour; the state is detached on both sides. The
+    views of the trusts are as predicted, whatever `disoccluded` makes of them.
     """
     observation = observation.checked(camera)
     neural_view = _payload(observation, config)
@@ -49,9 +51,12 @@ def step(
     filtered = filter_color(color, ellipse) if config.spatial_filter else color
 
     # 4. Accumulate
+    used_s, used_h = trust_s, trust_h
+    if disoccluded is not None:
+        used_s, used_h = torch.where(disoccluded, 0, trust_s), torch.where(disoccluded, 0, trust_h)
     cap_s, cap_h = config.accumulated_cap_frames, config.denoised_cap_frames
-    moments, frames_s = accumulate(moments_before, history.accumulated_frames, trust_s, moments, cap_s)
-    denoised, frames_h = accumulate(history.denoised, history.denoised_frames, trust_h, filtered, cap_h)
+    moments, frames_s = accumulate(moments_before, history.accumulated_frames, used_s, moments, cap_s)
+    denoised, frames_h = accumulate(history.denoised, history.denoised_frames, used_h, filtered, cap_h)
     accumulated, squared_luma = moments[..., :3], moments[..., 3]
 
     # 5. Gate
@@ -78,8 +83,8 @@ def step(
         "ellipse": ellipse.stacked(),
     }
     depth, spare = history.filled_depth, torch.zeros_like(trust_s)
-    values = _stack(moments, frames_s, trust_s, denoised, frames_h, trust_h, shown, depth, spare)
-    return TensorFrame(shown, views), TensorState(values.detach(), camera)
+    values = _stack(moments, frames_s, used_s, denoised, frames_h, used_h, shown, depth, spare)
+    return TensorFrame(shown, views, history), TensorState(values.detach(), camera)
 
 
 def _payload(observation: TensorObservation, config: HushConfig) -> Float[Tensor, "h w 4"] | None:

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
 from hushsplat.core.camera import Camera
 from hushsplat.core.motion import CameraMotion
-from hushsplat.core.state import CHANNELS, StateChannels
+from hushsplat.core.state import CHANNELS
 from hushsplat.denoise.config import HushConfig
-from hushsplat.learn.tensors import TensorState
+from hushsplat.learn.tensors import History, TensorState
 
 NEAREST_DEPTH = 1e-6  # world units: what is nearer to the previous camera, or behind it, has no place in its picture
 FARTHEST_PX = 1e9  # stands for a motion that has no number; its compressed magnitude rounds to 1
-
-
-@dataclass(frozen=True)
-class History(StateChannels):
-    """The reprojected state, all 0 where it is not valid, and how well it fits; nothing in it has a gradient."""
-
-    values: Float[Tensor, "h w 16"]
-    valid: Bool[Tensor, "h w"]
-    motion_px: Float[Tensor, "h w 2"]  # previous - current
-    relative_depth: Float[Tensor, "h w"]  # r, 0..1; 1 where not valid
-    filled_depth: Float[Tensor, "h w"]  # of this frame, > 0
-    static: bool  # the camera has not moved
-
-    def compressed_motion(self, scale_px: float) -> Float[Tensor, "h w"]:
-        """c, 0..1: how far a pixel moved, one half at the scale."""
-        length_px = torch.linalg.vector_norm(self.motion_px, dim=-1)
-        return length_px / (length_px + scale_px)
 
 
 @torch.no_grad()

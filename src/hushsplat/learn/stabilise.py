@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from hushsplat.denoise.config import HushConfig
-from hushsplat.learn.reproject import History
+from hushsplat.learn.tensors import History
 
 
 def stabilise(composite: Float[Tensor, "h w 3"], history: History, config: HushConfig) -> Float[Tensor, "h w 3"]:

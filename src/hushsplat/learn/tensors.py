@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from hushsplat.core.camera import Camera
@@ -82,11 +82,29 @@ class TensorState(StateChannels):
 
 
 @dataclass(frozen=True)
+class History(StateChannels):
+    """The reprojected state, all 0 where it is not valid, and how well it fits; nothing in it has a gradient."""
+
+    values: Float[Tensor, "h w 16"]
+    valid: Bool[Tensor, "h w"]
+    motion_px: Float[Tensor, "h w 2"]  # previous - current
+    relative_depth: Float[Tensor, "h w"]  # r, 0..1; 1 where not valid
+    filled_depth: Float[Tensor, "h w"]  # of this frame, > 0
+    static: bool  # the camera has not moved
+
+    def compressed_motion(self, scale_px: float) -> Float[Tensor, "h w"]:
+        """c, 0..1: how far a pixel moved, one half at the scale."""
+        length_px = torch.linalg.vector_norm(self.motion_px, dim=-1)
+        return length_px / (length_px + scale_px)
+
+
+@dataclass(frozen=True)
 class TensorFrame:
     """A denoised picture and what lies behind it, all of it differentiable."""
 
     color: Float[Tensor, "h w 3"]
     views: dict[str, Float[Tensor, "h w _"]]  # by the names in core/frame.py
+    history: History  # what this frame found of the one before; training asks how good it was
 
     def to_numpy(self) -> Frame:
         """The same frame as float32 arrays."""

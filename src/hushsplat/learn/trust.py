@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from hushsplat.core.weights import WIDTH
 from hushsplat.denoise.config import HushConfig
-from hushsplat.learn.reproject import History
+from hushsplat.learn.tensors import History
 
 
 class AccumulatedTrust(nn.Sequential):
