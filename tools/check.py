@@ -3,10 +3,15 @@
     python tools/check.py
 
 needs the package and its extras installed: pip install '.[dev,learn]'
+
+The viewer's page is tested in a real browser. Where there is none and this runs as root on Debian or Ubuntu (as in CI),
+it is installed first.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = Path(sys.executable).parent  # not resolved: the scripts of a virtual environment lie beside its own python
 
 PYTHON = sys.executable
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")  # the same as in tests/view/conftest.py
 CHECKS = (
     (PYTHON, "-m", "ruff", "check", "."),
     (PYTHON, "-m", "ruff", "format", "--check", "."),
@@ -24,9 +30,24 @@ CHECKS = (
 )
 
 
+def browser_is_there() -> bool:
+    """Whether the page can be tested; installs Debian's chromium if that is possible without asking."""
+    if os.environ.get("HUSHSPLAT_BROWSER") or any(map(shutil.which, BROWSERS)):
+        return True
+    apt = shutil.which("apt-get")
+    if apt is None or not hasattr(os, "geteuid") or os.geteuid() != 0:
+        print("the viewer's tests need a browser: install chromium, or name one in HUSHSPLAT_BROWSER.", flush=True)
+        return False
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for words in (("update", "-qq"), ("install", "-qq", "-y", "--no-install-recommends", "chromium")):
+        print(f"$ apt-get {' '.join(words)}", flush=True)
+        subprocess.run((apt, *words), env=environment, stdout=subprocess.DEVNULL, check=False)
+    return shutil.which("chromium") is not None
+
+
 def main() -> int:
     """Run every check, even after one has failed; 1 if any did."""
-    failed = False
+    failed = not browser_is_there()
     for command in CHECKS:
         print(f"$ {' '.join(Path(part).name for part in command[:1])} {' '.join(command[1:])}", flush=True)
         failed |= subprocess.run(command, cwd=ROOT, check=False).returncode != 0

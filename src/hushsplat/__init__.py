@@ -20,9 +20,10 @@ from hushsplat.core.picture import Picture
 from hushsplat.core.stream import Observation
 from hushsplat.core.track import Track
 
-# The function takes the name of the package it comes from, which must therefore be imported here and now:
+# These functions take the names of the packages they come from, which must therefore be imported here and now:
 # `hushsplat.render(...)` is what people write, and `from hushsplat.render import ...` still finds the package.
 from hushsplat.render import RenderOptions, render
+from hushsplat.view import view
 
 if TYPE_CHECKING:
     from hushsplat.core.framing import frame_scene
@@ -75,6 +76,7 @@ __all__ = [
     "room_and_garden",
     "save",
     "save_picture",
+    "view",
     "walk_track",
 ]
 __version__ = "0.1.0"

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Union
 import tyro
 
 import hushsplat
-from hushsplat.cli import bench, convert, info, measure, render, report
+from hushsplat.cli import bench, convert, info, measure, render, report, view
 from hushsplat.cli.console import print_error
 from hushsplat.core.errors import HushsplatError
 from hushsplat.native import _engine
@@ -21,6 +21,7 @@ DESCRIPTION = """Gaussian splatting without sorting: splat files in, pictures ou
 
 `synth:500k` is a scene made by code, a room and a garden of 500,000 surfels, so you can try it without any file:
   hushsplat render synth:500k -o room.png
+  hushsplat view synth:500k
   hushsplat info garden.ply
   hushsplat convert garden.ply garden.sog
   hushsplat render garden.ply -o garden.mp4 --orbit --method raw
@@ -32,11 +33,12 @@ COMMANDS = {
     "info": (info.Info, info.DESCRIPTION),
     "convert": (convert.Convert, convert.DESCRIPTION),
     "render": (render.Render, render.DESCRIPTION),
+    "view": (view.View, view.DESCRIPTION),
     "bench": (bench.Bench, bench.DESCRIPTION),
     "measure": (measure.Measure, measure.DESCRIPTION),
     "report": (report.Report, report.DESCRIPTION),
 }
-Command = info.Info | convert.Convert | render.Render | bench.Bench | measure.Measure | report.Report
+Command = info.Info | convert.Convert | render.Render | view.View | bench.Bench | measure.Measure | report.Report
 CONFIG = (tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff)
 
 USER_ERROR = 2

@@ -35,3 +35,7 @@ class WeightsError(HushsplatError):
 
 class MeasureError(HushsplatError):
     """Something cannot be measured, or results of a measurement are not usable."""
+
+
+class ViewError(HushsplatError):
+    """The viewer was asked for something it cannot do."""

@@ -105,14 +105,22 @@ def _standpoint(
     if len(gaussians) == 0:
         return directions[0], np.zeros(3)
     some = _thinned(gaussians)
-    means, weight = some.means.astype(np.float64), _detail(some)
     surfaces = some.opacities * np.pi * _normals(some)[1] * (len(gaussians) / len(some))  # all of them by some
-    target = np.array([_percentile(means[:, axis], weight, 50.0) for axis in range(3)])
-    radius = max(_percentile(np.linalg.norm(means - target, axis=1), weight, BULK_PERCENT), 1e-6)
+    target, radius = scene_bulk(gaussians)
     distance = MARGIN * radius / np.sin(half_angle)
     places = [(step, target + step * distance * direction) for step in STEPS for direction in directions]
     costs = [_blocked(some.means, surfaces, eye, target) + NEARER_COST * (1 - step) for step, eye in places]
     return places[int(np.argmin(costs))][1], target
+
+
+def scene_bulk(gaussians: Gaussians) -> tuple[Float64[Array, " 3"], float]:
+    """The middle of what a scene shows in detail, and the radius about it that holds most of that."""
+    if len(gaussians) == 0:
+        return np.zeros(3), 1.0
+    some = _thinned(gaussians)
+    means, weight = some.means.astype(np.float64), _detail(some)
+    middle = np.array([_percentile(means[:, axis], weight, 50.0) for axis in range(3)])
+    return middle, max(_percentile(np.linalg.norm(means - middle, axis=1), weight, BULK_PERCENT), 1e-6)
 
 
 def guess_up(gaussians: Gaussians) -> str:

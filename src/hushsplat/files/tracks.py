@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def load_track(
     if is_file(path) and path.suffix.lower() == ".json":
         content = read_json_object(path, TrackError)
         if "format" in content:
-            return _track(path, content)
+            return track_from_json(path, content)
     if not path.is_dir() and not is_file(path):
         raise TrackError(f"{path}: does not exist; a track is a .json, a .csv of EyeNavGS or the folder of a capture.")
     cameras = [view.camera for view in load_capture(path, require_photographs=False).views]
@@ -47,11 +48,20 @@ def load_track(
 def read_track(path: str | Path) -> Track:
     """A track as `write_track` writes it."""
     path = Path(path)
-    return _track(path, read_json_object(path, TrackError))
+    return track_from_json(path, read_json_object(path, TrackError))
 
 
 def write_track(track: Track, path: str | Path) -> None:
     """Write a track so that reading gives back every bit of it; one frame a line, for people and for diffs."""
+    with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        for piece in track_json(track):
+            file.write(piece)
+        if file.tell() > MAX_JSON_BYTES:
+            raise TrackError(f"{path}: {len(track)} frames are too many for one file; split the track.")
+
+
+def track_json(track: Track) -> Iterator[str]:
+    """The text of a track's file, piece by piece."""
     head = {
         "format": FORMAT,
         "version": VERSION,
@@ -67,17 +77,14 @@ def write_track(track: Track, path: str | Path) -> None:
         json.dumps({"time_s": time, "world_from_camera": pose})  # Python writes floats so that they read back the same
         for time, pose in zip(track.times_s.tolist(), track.world_from_camera.tolist(), strict=True)
     )
-    opening = json.dumps(head)[:-1]
-    with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(f'{opening}, "frames": [\n')
-        for index, frame in enumerate(frames):
-            file.write(frame if index == 0 else ",\n" + frame)
-        file.write("\n]}\n")
-        if file.tell() > MAX_JSON_BYTES:
-            raise TrackError(f"{path}: {len(track)} frames are too many for one file; split the track.")
+    yield f'{json.dumps(head)[:-1]}, "frames": [\n'
+    for index, frame in enumerate(frames):
+        yield frame if index == 0 else ",\n" + frame
+    yield "\n]}\n"
 
 
-def _track(path: Path, content: dict[str, Any]) -> Track:
+def track_from_json(path: str | Path, content: dict[str, Any]) -> Track:
+    """The track that an object of our JSON describes; `path` is what errors call it."""
     fields = Fields(str(path), content, TrackError)
     for key, expected in (("format", FORMAT), ("version", VERSION), ("convention", CONVENTION)):
         value = fields.values.get(key)

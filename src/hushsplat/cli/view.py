@@ -1,0 +1,109 @@
+"""`hushsplat view`: walk through a scene in the browser."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import hushsplat
+from hushsplat.cli.console import results, status
+from hushsplat.cli.engine import choose_instruction_set
+from hushsplat.cli.flags import Color, Flag, MaybeInt, MaybePath, MaybeText, MaybeUp, SceneName
+from hushsplat.cli.render import BACKGROUNDS
+from hushsplat.cli.scene_argument import NamedScene, scene_argument
+from hushsplat.core.camera import Camera
+from hushsplat.core.errors import HushsplatError
+from hushsplat.files.capture import load_capture
+from hushsplat.files.weights import read_weights
+from hushsplat.player import METHODS
+from hushsplat.render import RenderOptions
+from hushsplat.render.engine import NEAR
+from hushsplat.synth import home_camera, view_cameras
+from hushsplat.view.studio import ViewerOptions
+
+DESCRIPTION = """Walk through a scene in the browser.
+
+Prints a link and opens it. The page shows the scene, denoised while you move: orbit, fly, touch; compare methods in a
+split view, record tracks and render them; press ? there for its keys. Ctrl-C ends it.
+
+It listens on this machine only. With --host others can come in too, if they have the link: it holds a token.
+
+Examples of use:
+  hushsplat view garden.ply
+  hushsplat view synth:500k                           our own scene, no file needed
+  hushsplat view bonsai.splat --capture bonsai/       with the cameras of the capture as places to go
+  hushsplat view garden.ply --host 0.0.0.0 --no-browser
+"""
+if TYPE_CHECKING:
+    Method = str
+else:  # the names become the choices that --help lists
+    Method = Literal[METHODS]
+
+
+@dataclass(frozen=True)
+class View:
+    """Walk through a scene in the browser."""
+
+    scene: SceneName  # the scene; or synth:500k for a scene made by code
+    host: str = "127.0.0.1"  # address to listen on; 0.0.0.0 is all of this machine's
+    port: MaybeInt = None  # 0: any that is free; 8128 or the next free one if not said
+    no_browser: Flag = False  # print the link, open nothing
+    capture: MaybePath = None  # places to look from: a capture (folder) or list of cameras (.json)
+    up: MaybeUp = None  # which way is up; a guess if not said, and the page can change it
+    method: Method = "hush"  # what a visit begins with; zero-shot where the scene has no payload
+    weights: MaybePath = None  # of hush: a .safetensors file; the package's own if not said
+    background: Color = "black"  # behind the scene, RGB 0..1
+    near: float = NEAR  # world units: nothing nearer than this is drawn
+    threads: int = 0  # 0: all cores
+    max_upload_mb: int = 2048  # largest file that the page may open; 0: none
+    max_clients: int = 32  # pages that may be open at once
+    lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
+    isa: MaybeText = None  # instruction set of the engine; the best one if not said
+    quiet: Flag = False  # print nothing but the link
+
+    def run(self) -> None:
+        """Load, serve, and wait for Ctrl-C."""
+        choose_instruction_set(self.isa)
+        if self.max_upload_mb < 0 or self.max_clients < 1:
+            raise HushsplatError("--max-upload-mb must be at least 0 and --max-clients at least 1.")
+        options = self._options()
+        with status(f"reading {self.scene}", self.quiet):
+            scene = scene_argument(self.scene, self.lod)
+            cameras = self._cameras(scene)
+            viewer = hushsplat.view(
+                scene.gaussians,
+                name=scene.name,
+                cameras=cameras,
+                up=self.up if not (scene.is_own and self.up is None) else "-y",
+                host=self.host,
+                port=self.port,
+                options=options,
+            )
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as well as Ctrl-C does
+        with suppress(KeyboardInterrupt), viewer:  # how it is meant to end
+            print(viewer.url, flush=True)
+            if not self.quiet:
+                results().print(f"shows {scene.name}, {len(scene.gaussians):,} Gaussians; Ctrl-C ends it")
+            if not self.no_browser:
+                viewer.open_browser()
+            viewer.wait()
+
+    def _options(self) -> ViewerOptions:
+        background = BACKGROUNDS[self.background] if isinstance(self.background, str) else self.background
+        return ViewerOptions(
+            method=self.method,
+            render=RenderOptions(background, self.near, self.threads),
+            weights=None if self.weights is None else read_weights(self.weights),
+            max_upload_bytes=self.max_upload_mb << 20,
+            max_clients=self.max_clients,
+        )
+
+    def _cameras(self, scene: NamedScene) -> Sequence[tuple[str, Camera]]:
+        if self.capture is not None:
+            return [(view.name, view.camera) for view in load_capture(self.capture, require_photographs=False).views]
+        if not scene.is_own:
+            return ()
+        return [("Home", home_camera()), *((f"View {i + 1}", camera) for i, camera in enumerate(view_cameras(24)))]

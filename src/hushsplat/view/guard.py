@@ -1,0 +1,61 @@
+"""Who may come in: the viewer answers its own page, and strangers only with the token."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import time
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+LOOPBACK_NAMES = ("localhost",)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs on this machine reach a server that is bound to this host."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() in LOOPBACK_NAMES
+
+
+class Guard:
+    """Checks every request before anything else looks at it."""
+
+    def __init__(self, token: str | None) -> None:
+        self._token = token  # None: bound to the loopback address, where no token is needed
+
+    def refusal(self, request: web.Request) -> str | None:
+        """Why a request is refused, or None."""
+        named = urlsplit(f"//{request.host}").hostname or ""
+        if self._token is None and not is_loopback(named):
+            # A page elsewhere can give its own name our address; its requests then carry that name.
+            return "this viewer answers to localhost only; open the link that it printed."
+        origin = request.headers.get("Origin")
+        if origin is not None and urlsplit(origin).netloc != request.host:
+            return "this viewer answers to its own page only."
+        if self._token is not None and not hmac.compare_digest(
+            request.query.get("token", "").encode(), self._token.encode()
+        ):
+            return "the token in the link is missing or wrong; open the link that the viewer printed."
+        return None
+
+
+class Rate:
+    """How many messages a second a client may send: so many at once, and then so many a second."""
+
+    def __init__(self, per_second: float, at_once: float) -> None:
+        self._per_second = per_second
+        self._at_once = self._left = at_once
+        self._at = time.monotonic()
+
+    def allows(self) -> bool:
+        """Count one message."""
+        now = time.monotonic()
+        self._left = min(self._at_once, self._left + (now - self._at) * self._per_second)
+        self._at = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True

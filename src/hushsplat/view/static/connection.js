@@ -1,0 +1,55 @@
+// The WebSocket: JSON both ways, pictures from the server, and coming back after it was away.
+
+const FIRST_WAIT_MS = 400, LONGEST_WAIT_MS = 5000;
+const token = new URLSearchParams(location.search).get("token");
+
+/** An address of this server, with the token if there is one. */
+export function address(path, query = {}) {
+  const url = new URL(path, location.href.split(/[?#]/)[0]);
+  for (const [key, value] of Object.entries(query)) url.searchParams.set(key, value);
+  if (token) url.searchParams.set("token", token);
+  return url;
+}
+
+export class Connection extends EventTarget {
+  #socket = null;
+  #wait = FIRST_WAIT_MS;
+
+  get open() { return this.#socket?.readyState === WebSocket.OPEN; }
+
+  connect() {
+    const url = address("ws");
+    url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+    const socket = this.#socket = new WebSocket(url);
+    socket.binaryType = "arraybuffer";
+    socket.onmessage = ({ data }) => {
+      this.#wait = FIRST_WAIT_MS;
+      if (typeof data === "string") {
+        const message = JSON.parse(data);
+        this.dispatchEvent(new CustomEvent(message.type, { detail: message }));
+      } else {
+        const { header, parts } = unpacked(data);
+        this.dispatchEvent(new CustomEvent(header.kind, { detail: { header, parts } }));
+      }
+    };
+    socket.onclose = () => {
+      if (this.#socket !== socket) return;
+      this.dispatchEvent(new Event("away"));
+      setTimeout(() => this.connect(), this.#wait);
+      this.#wait = Math.min(LONGEST_WAIT_MS, this.#wait * 1.6);
+    };
+  }
+
+  send(message) {
+    if (this.open) this.#socket.send(JSON.stringify(message));
+  }
+}
+
+/** Four bytes say how long the JSON is that follows; the pictures follow it. */
+function unpacked(buffer) {
+  const size = new DataView(buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, size)));
+  let at = 4 + size;
+  const parts = header.lengths.map((length) => new Uint8Array(buffer, (at += length) - length, length));
+  return { header, parts };
+}

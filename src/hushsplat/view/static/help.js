@@ -1,0 +1,56 @@
+// The list of keys and gestures; main.js does what they say.
+
+export const HELP = [
+  ["Look around", [
+    ["drag, one finger", "turn about the pivot (orbit) or on the spot (fly)"],
+    ["right drag, ⇧ drag, two fingers", "move sideways"],
+    ["wheel, pinch", "nearer and farther"],
+    ["double click, double tap", "turn about this point from now on"],
+    ["← ↑ → ↓", "turn"],
+    ["W A S D", "move; Q E down and up, ⇧ faster"],
+    ["+ −", "nearer and farther"],
+  ]],
+  ["Places", [
+    ["O F", "orbit, fly"],
+    ["H", "home view, and everything as it was"],
+    ["1 … 6", "front, right, back, left, top, below"],
+    ["[ ]", "place before, next place"],
+    ["U", "another axis is up"],
+    ["L", "level the horizon"],
+  ]],
+  ["Picture", [
+    ["M", "next method, ⇧M the one before"],
+    ["X", "compare two methods"],
+    [", .", "move the divider"],
+    ["V", "what lies behind hush's picture, ⇧V back"],
+    ["G", "settings and times"],
+  ]],
+  ["Tracks", [
+    ["T", "show or hide the track"],
+    ["B", "begin and end a recording"],
+    ["space", "play and pause"],
+    ["K", "key pose here"],
+    ["Delete", "remove the chosen key"],
+  ]],
+  ["Keep", [
+    ["P", "screenshot; drop it here again to go back to its view"],
+    ["C", "copy a link to this view"],
+    ["?", "this list"],
+    ["Esc", "close what is open"],
+  ]],
+];
+
+export function fillHelp(container) {
+  container.replaceChildren(...HELP.map(([title, rows]) => {
+    const list = document.createElement("dl");
+    list.append(Object.assign(document.createElement("h3"), { textContent: title }));
+    for (const [keys, meaning] of rows) {
+      const term = document.createElement("dt");
+      const short = keys.split(" ").every((word) => word.length <= 6 && word !== "one" && !/drag|wheel|click|tap|pinch|two|right/.test(word));
+      if (short) keys.split(" ").forEach((word) => term.append(word === "…" ? "…" : Object.assign(document.createElement("kbd"), { textContent: word }), " "));
+      else term.textContent = keys;
+      list.append(term, Object.assign(document.createElement("dd"), { textContent: meaning }));
+    }
+    return list;
+  }));
+}

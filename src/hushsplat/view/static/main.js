@@ -1,0 +1,275 @@
+// Everything together: what the hands do, what the server draws, what the page shows.
+import { Camera } from "./camera.js";
+import { Connection } from "./connection.js";
+import { Controls, typing } from "./controls.js";
+import { download, trackInPng, upload } from "./files.js";
+import { fillHelp } from "./help.js";
+import * as link from "./link.js";
+import { complain, note } from "./notes.js";
+import { Panel } from "./panel.js";
+import { Stage } from "./stage.js";
+import { Timeline } from "./timeline.js";
+import * as V from "./vectors.js";
+
+const $ = (id) => document.getElementById(id);
+const camera = new Camera();
+const stage = new Stage($("picture"), $("divider"));
+const controls = new Controls(camera, $("picture"));
+const panel = new Panel(camera, controls);
+const connection = new Connection();
+let session = "";
+const timeline = new Timeline(camera, stage, () => session);
+
+// --- looking: at most one message for each frame that the browser draws
+
+let sequence = 0, lookFrame = 0, linkTimer = 0;
+const sentAt = new Map(); // sequence: when
+
+function look() {
+  lookFrame = 0;
+  if (!panel.scene) return; // nowhere to look yet
+  const { width, height } = stage.canvas;
+  sequence += 1;
+  sentAt.set(sequence, performance.now());
+  if (sentAt.size > 240) sentAt.delete(sentAt.keys().next().value);
+  connection.send({ type: "look", world_from_camera: camera.matrix, fov_y_deg: camera.fov, width, height, sequence });
+}
+function lookSoon() {
+  lookFrame ||= requestAnimationFrame(look);
+  clearTimeout(linkTimer);
+  linkTimer = setTimeout(rememberView, 400);
+}
+function rememberView() {
+  if (panel.scene) history.replaceState(null, "", link.written(camera, panel.draw, stage.split));
+}
+function askForDrawing() {
+  connection.send({ type: "draw", ...panel.draw });
+  lookSoon();
+}
+camera.addEventListener("change", lookSoon);
+camera.addEventListener("change", showPivot);
+stage.addEventListener("resize", lookSoon);
+panel.addEventListener("draw", askForDrawing);
+
+// --- frames
+
+let restTimer = 0;
+connection.addEventListener("frame", ({ detail: { header, parts } }) => stage.show(header, parts));
+stage.addEventListener("acknowledge", ({ detail: frame }) => connection.send({ type: "ack", frame }));
+stage.addEventListener("shown", ({ detail: header }) => {
+  const sent = sentAt.get(header.sequence);
+  panel.told(header, sent === undefined || header.still_frames > 1 ? null : performance.now() - sent);
+  sentAt.delete(header.sequence);
+  clearTimeout(restTimer);
+  restTimer = setTimeout(() => panel.resting(), 1500);
+});
+
+// --- the server's words
+
+connection.addEventListener("hello", ({ detail }) => {
+  $("offline").hidden = true;
+  panel.introduce(detail);
+  timeline.forgetVideo();
+});
+connection.addEventListener("scene", ({ detail: scene }) => {
+  const before = panel.scene;
+  session = scene.session;
+  panel.show(scene);
+  camera.radius = scene.radius;
+  if (!before || before.name !== scene.name || before.gaussians !== scene.gaussians) {
+    camera.up = scene.up;
+    if (before || !openLink()) visit(scene.places[0], 0);
+  }
+  askForDrawing();
+});
+connection.addEventListener("error", ({ detail }) => complain(detail.message));
+connection.addEventListener("full", ({ detail }) => complain(detail.message));
+connection.addEventListener("video", ({ detail }) => timeline.videoTold(detail));
+connection.addEventListener("home", ({ detail: { place } }) => visit(place));
+connection.addEventListener("away", () => { $("offline").hidden = false; });
+
+// --- places
+
+function visit(place, seconds) {
+  // A phone held upright shows a narrow strip of what the place was chosen for: widen the lens.
+  const widened = Math.tan((place.fov_y_deg * Math.PI) / 360) * Math.max(1, 0.75 / stage.aspect);
+  camera.flyTo({
+    eye: V.placeOf(place.world_from_camera), rotation: V.columnsOf(place.world_from_camera), fov: (Math.atan(widened) * 360) / Math.PI,
+    distance: place.distance ?? (camera.distance > 1e-6 && panel.scene ? Math.min(camera.distance, 2 * camera.radius) : 1),
+  }, seconds);
+}
+panel.addEventListener("place", ({ detail: place }) => visit(place));
+
+/** As at the beginning: the first place, unless people chose another way up; then one that fits it. */
+function home() {
+  const { scene } = panel;
+  $("place").value = 0;
+  if (V.length(V.subtract(scene.up, camera.up)) < 1e-6) visit(scene.places[0]);
+  else connection.send({ type: "home", up: camera.up });
+}
+function reset() {
+  camera.up = panel.scene.up;
+  controls.setMode("orbit");
+  home();
+}
+
+function openLink() {
+  const view = link.read(location.hash);
+  if (!view) return false;
+  if (view.up) camera.up = view.up;
+  const distance = view.pivot ? undefined : camera.radius;
+  camera.place({ eye: view.eye, rotation: view.rotation, fov: view.fov, pivot: view.pivot, distance });
+  if (view.split !== undefined) stage.move(view.split - stage.split);
+  if (view.sides.length) panel.setSides(view.sides);
+  return true;
+}
+addEventListener("hashchange", openLink);
+
+let requests = 0, pivotTimer = 0;
+const probes = new Map();
+controls.addEventListener("pick", ({ detail }) => {
+  requests += 1;
+  probes.set(requests, true);
+  look();
+  connection.send({ type: "probe", request: requests, x: detail.x, y: detail.y });
+});
+connection.addEventListener("probe", ({ detail: { request, point } }) => {
+  if (!probes.delete(request)) return;
+  if (!point) return void note("there is nothing to turn about");
+  controls.setMode("orbit");
+  camera.pivot = point;
+  camera.changed();
+  showPivot(null, 1600);
+});
+
+/** A ring about the pivot while it matters. */
+function showPivot(_, ms = 500) {
+  const place = controls.mode === "orbit" ? camera.project(camera.pivot, stage.aspect) : null;
+  const ring = $("pivot");
+  ring.hidden = !place;
+  if (!place) return;
+  ring.style.left = `${100 * place[0]}%`;
+  ring.style.top = `${100 * place[1]}%`;
+  if (ms <= 500 && !ring.classList.contains("seen")) return;
+  ring.classList.add("seen");
+  clearTimeout(pivotTimer);
+  pivotTimer = setTimeout(() => ring.classList.remove("seen"), ms);
+}
+controls.addEventListener("grab", () => {
+  timeline.pause();
+  camera.flight = null;
+});
+
+// --- files
+
+function takeShot() {
+  requests += 1;
+  connection.send({ type: "shot", request: requests, divider: stage.split });
+}
+connection.addEventListener("shot", ({ detail: { parts } }) => {
+  const name = panel.scene.name.replace(/\.[a-z]+$/i, "").replace(/[^\w-]+/g, "-") || "scene";
+  download(new Blob([parts[0]], { type: "image/png" }), `${name}.png`);
+  note("saved, with its camera inside");
+});
+
+async function openFile(file) {
+  if (/\.(json|csv)$/i.test(file.name)) return timeline.load(file);
+  if (/\.png$/i.test(file.name)) {
+    const text = await trackInPng(file);
+    if (!text) return void complain(`${file.name}: is no screenshot of hushsplat; there is no camera inside.`);
+    return timeline.load(new File([text], file.name));
+  }
+  const limit = panel.limits?.max_upload_bytes;
+  if (limit && file.size > limit) return void complain(`${file.name}: is larger than the ${Math.round(limit / 2 ** 20)} MB that this viewer takes.`);
+  const telling = note(`opening ${file.name}`);
+  try {
+    await upload("scene", file, session, (share) => { telling.textContent = `opening ${file.name}: ${Math.round(100 * share)} %`; });
+  } catch (error) {
+    complain(error.message);
+  }
+}
+function chooseFile(kinds = "") {
+  $("file").accept = kinds || ".ply,.splat,.spz,.sog,.json,.csv,.png";
+  $("file").click();
+}
+$("file").onchange = () => {
+  if ($("file").files[0]) openFile($("file").files[0]);
+  $("file").value = "";
+};
+let dragDepth = 0;
+addEventListener("dragenter", (event) => { event.preventDefault(); dragDepth += 1; $("drop").hidden = false; });
+addEventListener("dragover", (event) => event.preventDefault());
+addEventListener("dragleave", () => { dragDepth -= 1; if (dragDepth <= 0) $("drop").hidden = true; });
+addEventListener("drop", (event) => {
+  event.preventDefault();
+  dragDepth = 0;
+  $("drop").hidden = true;
+  if (event.dataTransfer.files[0]) openFile(event.dataTransfer.files[0]);
+});
+
+// --- buttons and keys
+
+function toggleSettings(open = $("panel").hidden) {
+  $("panel").hidden = !open;
+  $("settings").setAttribute("aria-expanded", open);
+  document.body.classList.toggle("panel", open);
+}
+async function copyLink() {
+  rememberView();
+  try {
+    await navigator.clipboard.writeText(location.href);
+    note("the link to this view is copied");
+  } catch {
+    note("the link to this view is in the address bar");
+  }
+}
+function toggleFullScreen() {
+  if (document.fullscreenElement) document.exitFullscreen();
+  else document.documentElement.requestFullscreen?.().catch(() => note("this browser does not do full screen"));
+}
+$("home").onclick = reset;
+$("shot").onclick = takeShot;
+$("link").onclick = copyLink;
+$("open").onclick = () => chooseFile();
+$("track-load").onclick = () => chooseFile(".json,.csv");
+$("full").onclick = toggleFullScreen;
+$("settings").onclick = () => toggleSettings();
+$("stats").onclick = () => toggleSettings();
+$("help").onclick = () => $("keys-help").showModal();
+$("close-file").onclick = () => connection.send({ type: "close-file" });
+$("video-cancel").onclick = () => connection.send({ type: "cancel-video" });
+
+const KEYS = {
+  o: () => controls.setMode("orbit"), f: () => controls.setMode("fly"), h: reset, l: () => camera.flyTo(camera.leveled()),
+  "[": () => panel.stepPlace(-1), "]": () => panel.stepPlace(1), u: () => panel.nextUp(),
+  m: () => panel.nextMethod(1), M: () => panel.nextMethod(-1), x: () => panel.toggleSplit(), v: () => panel.nextView(1), V: () => panel.nextView(-1),
+  ",": () => stage.move(-0.03), ".": () => stage.move(0.03), g: () => toggleSettings(),
+  t: () => timeline.toggle(), b: () => timeline.toggleRecording(), " ": () => timeline.togglePlay(), k: () => timeline.addKey(),
+  Delete: () => timeline.removeKey(), p: takeShot, c: copyLink, "?": () => $("keys-help").showModal(),
+  Escape: () => { toggleSettings(false); timeline.toggle(false); },
+};
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || !panel.scene) return;
+  if (event.target.id === "stats" && event.key === "Enter") return toggleSettings();
+  const onButton = event.target instanceof HTMLButtonElement && event.key === " ";
+  if (onButton || (typing(event.target) && event.key !== "Escape" && !(event.target.id === "rail" && [" ", "k", "Delete"].includes(event.key)))) return;
+  const digit = /^[1-6]$/.test(event.key) ? Number(event.key) - 1 : -1;
+  if (digit >= 0) panel.lookFrom(digit);
+  else if (event.key in KEYS) KEYS[event.key]();
+  else return;
+  event.preventDefault();
+});
+
+function offerSizes() {
+  const { width, height } = stage.canvas, even = (value) => 2 * Math.round(value / 2);
+  const sizes = [["as seen", even(width), even(height)], ["720p", 1280, 720], ["1080p", 1920, 1080], ["800×532", 800, 532]];
+  $("video-size").replaceChildren(...sizes.map(([name, w, h]) => Object.assign(document.createElement("option"), { value: `${w}x${h}`, textContent: name })));
+}
+stage.addEventListener("resize", offerSizes);
+offerSizes();
+fillHelp($("help-columns"));
+connection.connect();
+$("picture").focus({ preventScroll: true });
+
+// For tinkering in the console, and for tests.
+window.hushsplat = { camera, controls, panel, stage, timeline, connection, sequence: () => sequence };

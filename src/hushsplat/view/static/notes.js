@@ -1,0 +1,18 @@
+// Short messages over the picture.
+
+const SHOWN_MS = { note: 3500, error: 8000 };
+let area = null;
+
+export function note(text, kind = "note") {
+  area ??= document.getElementById("notes");
+  const same = [...area.children].find((child) => child.textContent === text);
+  if (same) return same;
+  const element = document.createElement("div");
+  element.className = `note ${kind}`;
+  element.textContent = text;
+  area.append(element);
+  while (area.children.length > 3) area.firstChild.remove();
+  setTimeout(() => element.remove(), SHOWN_MS[kind]);
+  return element;
+}
+export const complain = (text) => note(text, "error");

@@ -1,0 +1,257 @@
+// Menus and sliders: what is asked of the server, and what the server says about its frames.
+import * as V from "./vectors.js";
+
+const $ = (id) => document.getElementById(id);
+const UPS = { "−y": [0, -1, 0], "+y": [0, 1, 0], "+z": [0, 0, 1], "−z": [0, 0, -1], "+x": [1, 0, 0], "−x": [-1, 0, 0] };
+const option = (value, text, disabled = false) => Object.assign(document.createElement("option"), { value, textContent: text, disabled });
+
+export class Panel extends EventTarget {
+  #hello = null;
+  #scene = null;
+  #defaults = null;
+  #frames = []; // when they were shown
+
+  constructor(camera, controls) {
+    super();
+    this.camera = camera;
+    this.controls = controls;
+    this.draw = null;
+    this.#wire();
+  }
+
+  get scene() { return this.#scene; }
+  get limits() { return this.#hello; }
+  #ask() { this.#reflect(); this.dispatchEvent(new Event("draw")); }
+
+  /** What there is to choose from; a page that comes back keeps its own choices. */
+  introduce(hello) {
+    const first = this.#hello === null;
+    this.#hello = hello;
+    this.#defaults = hello.draw;
+    if (first) this.draw = structuredClone({ ...hello.draw, gamma: null, adapt: true });
+    for (const id of ["show-a", "show-b"]) {
+      $(id).replaceChildren(option("picture", "the picture"), ...hello.views.map(({ name, title }) => option(name, title)));
+    }
+  }
+
+  show(scene) {
+    this.#scene = scene;
+    document.title = `${scene.name} · hushsplat`;
+    $("scene-name").textContent = scene.name;
+    $("scene-size").textContent = `${scene.gaussians.toLocaleString("en")} ${scene.kind}`;
+    $("close-file").hidden = scene.own;
+    for (const id of ["method-a", "method-b"]) {
+      $(id).replaceChildren(...this.#hello.methods.map(({ name, title }) => {
+        const missing = name === "hush" && !scene.payload;
+        const made = option(name, missing ? "hush (not for this scene)" : name, missing);
+        made.title = title;
+        return made;
+      }));
+    }
+    $("place").replaceChildren(...scene.places.map((place, index) => option(index, place.name)));
+    this.draw.sides = this.#fitting(this.draw.sides);
+    this.#reflect();
+  }
+
+  /** Sides that this server and this scene can draw. */
+  #fitting(sides) {
+    const fitting = sides.filter(({ method }) => this.#hello.methods.some(({ name }) => name === method)).map(({ method, show }) => {
+      const able = method === "hush" && !this.#scene.payload ? "hush-zero-shot" : method;
+      const learned = this.#hello.methods.find(({ name }) => name === able).learned;
+      const known = this.#hello.views.some(({ name }) => name === show);
+      return { method: able, show: learned && known ? show : "picture" };
+    });
+    return fitting.length ? fitting : this.#defaults.sides.map((side) => ({ ...side }));
+  }
+
+  setSides(sides) {
+    this.draw.sides = this.#fitting(sides);
+    this.#ask();
+  }
+
+  toggleSplit() {
+    const { sides } = this.draw;
+    const other = sides[0].method === "raw" ? "hush-zero-shot" : "raw";
+    this.setSides(sides.length > 1 ? [sides[0]] : [sides[0], this.remembered ?? { method: other, show: "picture" }]);
+  }
+
+  nextMethod(step) {
+    const names = this.#hello.methods.map(({ name }) => name).filter((name) => name !== "hush" || this.#scene.payload);
+    const { sides } = this.draw;
+    const at = names.indexOf(sides[0].method);
+    this.setSides([{ ...sides[0], method: names[(at + step + names.length) % names.length] }, ...sides.slice(1)]);
+  }
+
+  nextView(step) {
+    const names = ["picture", ...this.#hello.views.map(({ name }) => name)];
+    const [first, ...rest] = this.draw.sides;
+    const method = this.#learned(first) ? first.method : this.#fitting([{ method: "hush", show: "picture" }])[0].method;
+    this.setSides([{ method, show: names[(names.indexOf(first.show) + step + names.length) % names.length] }, ...rest]);
+  }
+
+  #learned({ method }) { return this.#hello.methods.find(({ name }) => name === method)?.learned; }
+
+  goTo(index) {
+    const place = this.#scene.places[index];
+    if (!place) return;
+    $("place").value = index;
+    this.dispatchEvent(new CustomEvent("place", { detail: place }));
+  }
+
+  stepPlace(step) {
+    const count = this.#scene.places.length;
+    this.goTo((Number($("place").value) + step + count) % count);
+  }
+
+  #wire() {
+    $("method-a").onchange = () => this.setSides([{ ...this.draw.sides[0], method: $("method-a").value }, ...this.draw.sides.slice(1)]);
+    $("method-b").onchange = () => {
+      this.remembered = { ...this.draw.sides[1], method: $("method-b").value };
+      this.setSides([this.draw.sides[0], this.remembered]);
+    };
+    $("split").onclick = () => this.toggleSplit();
+    $("show-a").onchange = () => this.#showBehind(0, $("show-a").value);
+    $("show-b").onchange = () => this.#showBehind(1, $("show-b").value);
+    $("place").onchange = () => this.goTo(Number($("place").value));
+    $("place-before").onclick = () => this.stepPlace(-1);
+    $("place-next").onclick = () => this.stepPlace(1);
+    $("mode-orbit").onclick = () => this.controls.setMode("orbit");
+    $("mode-fly").onclick = () => this.controls.setMode("fly");
+    this.controls.addEventListener("mode", () => this.#reflectCamera());
+    this.camera.addEventListener("change", () => this.#reflectCamera());
+    $("fov").oninput = () => this.camera.place({ fov: Number($("fov").value) });
+    $("speed").oninput = () => { this.controls.speed = Number($("speed").value); this.#reflectCamera(); };
+    $("level").onclick = () => this.camera.flyTo(this.camera.leveled());
+    for (const name of Object.keys(UPS)) $("up").append(option(name, name));
+    $("up").append(option("view", "as I see it now"), option("other", "as the file was guessed"));
+    $("up").onchange = () => this.setUp($("up").value);
+    ["front", "right", "back", "left", "top", "below"].forEach((side, index) => {
+      const button = Object.assign(document.createElement("button"), { className: "small", textContent: side, title: `Key ${index + 1}` });
+      button.onclick = () => this.lookFrom(index);
+      $("sides").append(button);
+    });
+    $("adapt").onchange = () => { this.draw.adapt = $("adapt").checked; this.#ask(); };
+    $("samples").oninput = () => { this.draw.samples = 2 ** Number($("samples").value); this.#ask(); };
+    $("cap-s").oninput = () => { this.draw.config.accumulated_cap_frames = Math.round(2 ** Number($("cap-s").value)); this.#ask(); };
+    $("cap-h").oninput = () => { this.draw.config.denoised_cap_frames = Math.round(2 ** Number($("cap-h").value)); this.#ask(); };
+    $("gamma").oninput = () => { this.draw.gamma = this.#defaults.gamma * 2 ** Number($("gamma").value); this.#ask(); };
+    $("stab").oninput = () => { this.draw.config.stabilise_weight = Number($("stab").value); this.#ask(); };
+    $("defaults").onclick = () => {
+      this.draw = { ...this.draw, samples: this.#defaults.samples, config: { ...this.#defaults.config }, gamma: null };
+      this.#ask();
+    };
+  }
+
+  #showBehind(index, show) {
+    const sides = this.draw.sides.map((side) => ({ ...side }));
+    if (show !== "picture" && !this.#learned(sides[index])) sides[index].method = "hush"; // views belong to hush
+    sides[index].show = show;
+    this.setSides(sides);
+  }
+
+  /** Another way up; the horizon follows. */
+  setUp(name) {
+    const up = name === "view" ? V.scale(this.camera.down, -1) : UPS[name] ?? this.#scene.up;
+    this.camera.up = V.normalized(up);
+    this.camera.flyTo(this.camera.leveled());
+    this.#reflectCamera();
+  }
+
+  nextUp() {
+    const names = Object.keys(UPS);
+    this.setUp(names[(names.indexOf($("up").value) + 1) % names.length]);
+  }
+
+  /** From the front, the right, the back, the left, the top or below, about the pivot. */
+  lookFrom(index) {
+    const up = this.camera.up;
+    const axis = [0, 1, 2].map((k) => [0, 1, 2].map((j) => Number(j === k)));
+    const level = axis.map((a) => V.subtract(a, V.scale(up, V.dot(a, up)))).filter((a) => V.length(a) > 0.5);
+    const front = V.normalized(V.scale(level[level.length - 1], -1)), right = V.normalized(V.cross(V.scale(front, -1), up));
+    const almost = V.scale(front, 0.06); // straight along up there is no horizon
+    const from = [front, right, V.scale(front, -1), V.scale(right, -1), V.add(up, almost), V.add(V.scale(up, -1), almost)][index];
+    this.camera.flyTo(this.camera.from(V.normalized(from)));
+  }
+
+  #reflectCamera() {
+    const { camera, controls } = this;
+    $("mode-orbit").setAttribute("aria-checked", controls.mode === "orbit");
+    $("mode-fly").setAttribute("aria-checked", controls.mode === "fly");
+    setSlider("fov", Math.round(camera.fov), `${Math.round(camera.fov)}°`);
+    setSlider("speed", controls.speed, `×${(2 ** controls.speed).toPrecision(2)}`);
+    const name = Object.keys(UPS).find((key) => V.length(V.subtract(UPS[key], camera.up)) < 1e-3);
+    if ($("up").value !== name) $("up").value = name ?? "view";
+  }
+
+  #reflect() {
+    const { sides, samples, config, gamma } = this.draw;
+    const split = sides.length > 1;
+    document.body.classList.toggle("split", split);
+    $("split").setAttribute("aria-pressed", split);
+    $("choice-b").hidden = $("row-show-b").hidden = !split;
+    $("method-a").value = sides[0].method;
+    $("show-a").value = sides[0].show;
+    if (split) {
+      $("method-b").value = sides[1].method;
+      $("show-b").value = sides[1].show;
+    }
+    $("adapt").checked = this.draw.adapt;
+    $("denoiser").classList.toggle("idle", !sides.some((side) => this.#learned(side)));
+    setSlider("samples", Math.log2(samples), samples);
+    setSlider("cap-s", Math.log2(config.accumulated_cap_frames), config.accumulated_cap_frames);
+    setSlider("cap-h", Math.log2(config.denoised_cap_frames), config.denoised_cap_frames);
+    setSlider("gamma", Math.log2((gamma ?? this.#defaults.gamma) / this.#defaults.gamma), (gamma ?? this.#defaults.gamma).toPrecision(3));
+    setSlider("stab", config.stabilise_weight, config.stabilise_weight.toFixed(2));
+  }
+
+  /** What a frame says about itself. */
+  told(header, latencyMs) {
+    const now = performance.now();
+    this.#frames = [...this.#frames.filter((time) => now - time < 1000), now];
+    const total = Object.values(header.passes_ms).reduce((sum, ms) => sum + ms, 0);
+    $("stat-fps").textContent = `${this.#frames.length} fps · ${total.toFixed(0)} ms`;
+    const percent = header.scale < 1 ? ` (${Math.round(100 * header.scale)} %)` : "";
+    $("stat-size").textContent = `${header.width}×${header.height}${percent}`;
+    $("stat-refine").textContent = header.still_limit > 1 && !header.moving ? `${header.still_frames}/${header.still_limit}` : "";
+    this.#legends(header);
+    if ($("panel").hidden) return;
+    const rows = [...Object.entries(header.passes_ms), ["all of it", total]];
+    if (latencyMs !== null) rows.push(["hand to picture", latencyMs]);
+    const longest = Math.max(total, latencyMs ?? 0, 1e-6);
+    $("passes").tBodies[0].replaceChildren(...rows.map(([name, ms]) => {
+      const row = document.createElement("tr"), bar = document.createElement("i");
+      bar.style.width = `${(100 * ms) / longest}%`;
+      for (const content of [name, bar, `${ms.toFixed(1)} ms`]) row.insertCell().append(content);
+      return row;
+    }));
+  }
+
+  resting() {
+    $("stat-fps").textContent = "resting";
+  }
+
+  #legends(header) {
+    const key = JSON.stringify([header.legends, header.sides]);
+    if (key === this.legendKey) return;
+    this.legendKey = key;
+    $("legends").replaceChildren(...header.legends.flatMap((legend, index) => {
+      if (!legend) return [];
+      const element = document.createElement("div"), image = new Image(), ticks = document.createElement("div");
+      element.className = "legend";
+      element.style[index ? "right" : "left"] = "12px";
+      image.src = this.#hello.views.find(({ name }) => name === header.sides[index].show).bar;
+      image.alt = "";
+      image.classList.toggle("wheel", legend.wheel);
+      ticks.className = "ticks";
+      for (const value of legend.ticks) ticks.append(Object.assign(document.createElement("span"), { textContent: Number(value.toPrecision(3)) }));
+      element.append(legend.title, image, ticks);
+      return [element];
+    }));
+  }
+}
+
+function setSlider(id, value, text) {
+  const slider = $(id);
+  if (document.activeElement !== slider || Math.abs(Number(slider.value) - value) > Number(slider.step)) slider.value = value;
+  slider.parentElement.querySelector("output").textContent = text;
+}

@@ -1,0 +1,57 @@
+"""`hushsplat view` as a user starts and ends it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+import hushsplat
+from hushsplat.cli.main import main
+
+STATIC = Path(hushsplat.__file__).parent / "view" / "static"
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(hushsplat.__file__).parents[1])}
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_prints_a_link_and_ends_when_asked_to(end: signal.Signals) -> None:
+    command = [sys.executable, "-m", "hushsplat", "view", "synth:2k", "--port", "0", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
+        assert process.stdout is not None
+        link = process.stdout.readline().strip()
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", link)
+        with urllib.request.urlopen(link, timeout=20) as answer:
+            assert b"hushsplat" in answer.read()
+        process.send_signal(end)
+        assert process.wait(20) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--max-clients", "0"), "--max-clients at least 1"),
+        (("--max-upload-mb", "-1"), "--max-upload-mb must be at least 0"),
+        (("--host", "256.0.0.1"), "cannot listen on 256.0.0.1"),
+        (("--port", "99999"), "port 99999 does not exist"),
+        (("--weights", "none.safetensors"), "none.safetensors: cannot be read"),
+        (("--capture", "nowhere"), "nowhere: does not exist"),
+    ],
+)
+def test_errors_are_one_line(words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["view", "synth:2k", "--no-browser", *words]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+
+
+def test_the_page_needs_nothing_from_elsewhere() -> None:
+    files = [path for path in STATIC.iterdir() if path.is_file()]
+    assert {"index.html", "style.css", "main.js"} <= {path.name for path in files}
+    for path in files:
+        outside = [url for url in re.findall(r"https?://[^\s\"')]+", path.read_text(encoding="utf-8"))]
+        assert set(outside) <= {"http://www.w3.org/2000/svg"}, path.name  # a name, not an address
