@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
+from watch import listen, wait_for_frame
 
 import hushsplat
 from hushsplat.core.gaussians import Gaussians
@@ -60,24 +60,10 @@ def complaints() -> list[str]:
 @pytest.fixture
 def page(browser: Browser, viewer: Viewer, complaints: list[str]) -> Iterator[Page]:
     """The page of the viewer after its first frame, in a small window."""
-    opened = browser.new_page(viewport={"width": 480, "height": 320}, reduced_motion="reduce")
+    opened = browser.new_page(viewport={"width": 360, "height": 240}, reduced_motion="reduce")
     listen(opened, complaints)
     opened.goto(viewer.url)
     wait_for_frame(opened)
     yield opened
     opened.close()
     assert complaints == []
-
-
-def listen(page: Page, complaints: list[str]) -> None:
-    page.set_default_timeout(12_000)
-    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-
-
-def wait_for_frame(page: Page, condition: str = "true") -> dict[str, Any]:
-    """Wait until a frame is shown of which a condition on `frame` holds; gives what the server said about it."""
-    found = page.wait_for_function(
-        f"() => {{ const frame = window.hushsplat?.stage.header; return frame && ({condition}) ? frame : null; }}"
-    )
-    return found.json_value()

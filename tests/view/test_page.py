@@ -8,9 +8,9 @@ import re
 
 import numpy as np
 from client import pixels, psnr
-from conftest import listen, wait_for_frame
 from PIL import Image
 from playwright.sync_api import Browser, Page
+from watch import listen, wait_for_frame
 
 import hushsplat
 from hushsplat.core.camera import Camera
@@ -45,10 +45,10 @@ def shown_methods(*methods: str) -> str:
 
 
 def drag(page: Page, x: float, y: float) -> None:
-    page.mouse.move(240, 160)
+    page.mouse.move(180, 140)
     page.mouse.down()
     for step in range(1, 6):
-        page.mouse.move(240 + x * step / 5, 160 + y * step / 5)
+        page.mouse.move(180 + x * step / 5, 140 + y * step / 5)
     page.mouse.up()
 
 
@@ -61,7 +61,7 @@ def test_page_shows_the_scene_and_its_name(page: Page, scene: Gaussians) -> None
     assert page.inner_text("#scene-size") == "10,000 surfels"
     wait_for_frame(page, SHARP)
     assert picture(page).std() > 20  # a picture, not a colour
-    assert re.search(r"480×320", page.inner_text("#stats"))
+    assert re.search(r"360×240", page.inner_text("#stats"))
 
 
 def test_picture_is_the_engines_frame_for_the_same_camera(page: Page, scene: Gaussians) -> None:
@@ -109,18 +109,19 @@ def test_wheel_comes_nearer(page: Page) -> None:
 
 def test_double_click_turns_about_what_is_there(page: Page, scene: Gaussians) -> None:
     before = pose(page)
-    page.mouse.dblclick(300, 250)
+    page.mouse.dblclick(250, 190)
     page.wait_for_function("() => document.getElementById('pivot').classList.contains('seen')")
     assert (pose(page) == before).all()  # the picture does not jump
     camera = camera_of(page)
     point = camera.camera_from_world @ [*page.evaluate("() => hushsplat.camera.pivot"), 1]
-    assert np.allclose(camera.fx * point[0] / point[2] + camera.cx, 300, atol=0.5)
-    assert np.allclose(camera.fy * point[1] / point[2] + camera.cy, 250, atol=0.5)
-    depth = hushsplat.render(scene, camera, "reference").depth[245:256, 295:306]
+    assert np.allclose(camera.fx * point[0] / point[2] + camera.cx, 250, atol=0.5)
+    assert np.allclose(camera.fy * point[1] / point[2] + camera.cy, 190, atol=0.5)
+    depth = hushsplat.render(scene, camera, "reference").depth[185:196, 245:256]
     assert 0.7 * depth.min() < point[2] < 1.3 * depth.max()
 
 
 def test_refines_when_still_then_rests(page: Page) -> None:
+    page.set_viewport_size({"width": 200, "height": 140})
     frame = wait_for_frame(page, "frame.still_frames === frame.still_limit")
     assert frame["still_limit"] == 128
     page.wait_for_timeout(400)
@@ -153,11 +154,11 @@ def test_split_view_shows_both_methods_of_one_camera(page: Page, scene: Gaussian
     page.select_option("#method-b", "exact")
     wait_for_frame(page, shown_methods("reference", "exact"))
     box = page.locator("#divider").bounding_box()
-    assert box is not None and abs(box["x"] + box["width"] / 2 - 240) < 2
+    assert box is not None and abs(box["x"] + box["width"] / 2 - 180) < 2
     both = [to_bytes(hushsplat.render(scene, camera_of(page), name).color) for name in ("reference", "exact")]
-    page.mouse.move(240, 200)
+    page.mouse.move(180, 170)
     page.mouse.down()
-    page.mouse.move(120, 200, steps=3)
+    page.mouse.move(120, 170, steps=3)
     page.mouse.up()
     seen = picture(page)
     assert psnr(seen[:, :118], both[0][:, :118]) > 35
@@ -206,7 +207,7 @@ def test_link_opens_the_same_view(page: Page, browser: Browser, complaints: list
     before = pose(page)
     page.wait_for_function("() => location.hash.includes('m=') && location.hash.includes('d=')")
     page.wait_for_timeout(500)
-    other = browser.new_page(viewport={"width": 480, "height": 320}, reduced_motion="reduce")
+    other = browser.new_page(viewport={"width": 360, "height": 240}, reduced_motion="reduce")
     listen(other, complaints)
     other.goto(page.url)
     wait_for_frame(other, "frame.sides.length === 2")
@@ -239,7 +240,7 @@ def test_screenshot_has_the_camera_inside(page: Page) -> None:
     path = download.value.path()
     image = Image.open(io.BytesIO(path.read_bytes()))
     assert download.value.suggested_filename == "room.png"
-    assert image.size == (480, 320)
+    assert image.size == (360, 240)
     drag(page, 50, 0)
     page.set_input_files("#file", {"name": "back.png", "mimeType": "image/png", "buffer": path.read_bytes()})
     page.wait_for_function(f"() => Math.abs(hushsplat.camera.eye[0] - {before[0, 3]}) < 1e-9")
@@ -250,7 +251,7 @@ def test_help_lists_the_keys_and_everything_has_a_name(page: Page) -> None:
     page.keyboard.press("?")
     assert "turn about the pivot" in page.inner_text("#keys-help")
     page.keyboard.press("Escape")
-    assert page.locator("#keys-help").is_hidden()
+    page.wait_for_selector("#keys-help", state="hidden")
     nameless = page.evaluate(
         """() => [...document.querySelectorAll("button, select, input:not([type=file])")].filter((e) =>
         !(e.getAttribute("aria-label") || e.textContent.trim() || e.labels?.length)).map((e) => e.id)"""

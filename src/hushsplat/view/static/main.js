@@ -249,7 +249,7 @@ const KEYS = {
   Escape: () => { toggleSettings(false); timeline.toggle(false); },
 };
 addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || !panel.scene) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || !panel.scene || $("keys-help").open) return;
   if (event.target.id === "stats" && event.key === "Enter") return toggleSettings();
   const onButton = event.target instanceof HTMLButtonElement && event.key === " ";
   if (onButton || (typing(event.target) && event.key !== "Escape" && !(event.target.id === "rail" && [" ", "k", "Delete"].includes(event.key)))) return;
