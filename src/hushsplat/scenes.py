@@ -12,6 +12,7 @@ from hushsplat.files.scene import load
 from hushsplat.synth import room_and_garden
 
 PREFIX = "synth:"
+DEMO = "demo:"
 MULTIPLES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
@@ -24,8 +25,15 @@ class NamedScene:
     is_own: bool  # made by code: it comes with a camera and a walk
 
 
+def demo_scene() -> NamedScene:
+    """The scene that `hushsplat demo` shows."""
+    return NamedScene("demo", room_and_garden(300_000), is_own=True)
+
+
 def scene_argument(text: str, lod: int | None = None) -> NamedScene:
-    """The scene of a file, or of `synth:500k`."""
+    """The scene of a file, of `synth:500k`, or of `demo:`."""
+    if text == DEMO:
+        return demo_scene()
     if not text.startswith(PREFIX):
         return NamedScene(Path(text).name, load(text, lod=lod), is_own=False)
     if lod is not None:

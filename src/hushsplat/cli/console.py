@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -44,6 +44,20 @@ def progress_bar(text: str, total: int, quiet: bool = False) -> Iterator[Bar]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         yield Bar(progress, total, text)
+
+
+def plan_bar(stack: ExitStack, text: str, quiet: bool = False) -> Callable[[int], Callable[[int], None]]:
+    """For work whose size is known late: the function takes the size, opens a bar, and gives what advances it."""
+
+    def on_plan(total: int) -> Callable[[int], None]:
+        return stack.enter_context(progress_bar(text, total, quiet)).advance
+
+    return on_plan
+
+
+def say(text: str) -> None:
+    """A line of plain text among the results, not broken."""
+    results().print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -37,16 +36,16 @@ class Denoising:
     weights: MaybePath = None  # of hush: a .safetensors file; the package's own if not said
     hush: HushConfig = field(default_factory=HushConfig)
 
-    def method(self, name: str, scene: NamedScene, threads: int) -> str | Denoiser:
-        """The method ready to play; `hush` without a payload becomes zero-shot, and says so."""
+    def drawn_by(self, name: str, scene: NamedScene) -> str:
+        """The method that is used for the one asked for: `hush` without a payload becomes zero-shot."""
+        falls_back = name == "hush" and scene.gaussians.payload is None and not self.hush.zero_shot
+        return "hush-zero-shot" if falls_back else name
+
+    def method(self, name: str, threads: int) -> str | Denoiser:
+        """The method ready to play."""
         if name not in LEARNED:
             return denoiser(name, threads=threads) if name in METHODS else name
-        falls_back = name == "hush" and scene.gaussians.payload is None and not self.hush.zero_shot
-        name = "hush-zero-shot" if falls_back else name
-        found = denoiser(name, weights=self.weights, config=self.hush, threads=threads)
-        if falls_back:
-            print(f"hushsplat: {scene.name} has no payload for hush; {name} draws it.", file=sys.stderr)
-        return found
+        return denoiser(name, weights=self.weights, config=self.hush, threads=threads)
 
     def cameras(self, seen: Camera | Track, denoised: bool) -> list[Camera]:
         """All cameras that frames are drawn from; a still one again and again, as long as a denoiser needs."""

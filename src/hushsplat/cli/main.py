@@ -7,19 +7,20 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stderr
-from typing import Annotated, Any, Union
+from typing import Annotated, Any, Protocol, Union
 
 import tyro
 
 import hushsplat
-from hushsplat.cli import bench, convert, info, measure, render, report, view
+from hushsplat.cli import bench, convert, demo, info, measure, render, report, view
 from hushsplat.cli.console import print_error
 from hushsplat.core.errors import HushsplatError
 from hushsplat.native import _engine
 
 DESCRIPTION = """Gaussian splatting without sorting: splat files in, pictures out.
 
-`synth:500k` is a scene made by code, a room and a garden of 500,000 surfels, so you can try it without any file:
+Begin with `hushsplat demo`, which ends in a page of pictures. `synth:500k` is a scene made by code, a room and a
+garden of 500,000 surfels, so you can try everything without any file:
   hushsplat render synth:500k -o room.png
   hushsplat view synth:500k
   hushsplat info garden.ply
@@ -30,6 +31,7 @@ DESCRIPTION = """Gaussian splatting without sorting: splat files in, pictures ou
 """
 
 COMMANDS = {
+    "demo": (demo.Demo, demo.DESCRIPTION),
     "info": (info.Info, info.DESCRIPTION),
     "convert": (convert.Convert, convert.DESCRIPTION),
     "render": (render.Render, render.DESCRIPTION),
@@ -38,11 +40,17 @@ COMMANDS = {
     "measure": (measure.Measure, measure.DESCRIPTION),
     "report": (report.Report, report.DESCRIPTION),
 }
-Command = info.Info | convert.Convert | render.Render | view.View | bench.Bench | measure.Measure | report.Report
 CONFIG = (tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff)
 
 USER_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
+
+class Command(Protocol):
+    """What every command is, once its options are read."""
+
+    def run(self) -> None:
+        """Do it."""
 
 
 class UsageError(HushsplatError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from rich.table import Table as RichTable
 
-from hushsplat.cli.console import progress_bar, results, status
+from hushsplat.cli.console import plan_bar, progress_bar, results, say, status
 from hushsplat.cli.flags import Flag, MaybeFloat, MaybeInt, MaybePath, OutputPath
 from hushsplat.core.capture import Capture
 from hushsplat.core.errors import MeasureError
@@ -44,7 +44,7 @@ from hushsplat.measure.timed import METHODS as TIMED
 from hushsplat.measure.timed import PARTS, part_rows, timing_rows
 from hushsplat.measure.timing import Case, machine, spread
 from hushsplat.player import Noise
-from hushsplat.scenes import NamedScene, scene_argument
+from hushsplat.scenes import DEMO, NamedScene, scene_argument
 from hushsplat.synth import home_camera
 
 DESCRIPTION = f"""Measure quality as the paper does, on any scene.
@@ -119,13 +119,9 @@ class Measure:
         tasks: list[Task] = []
         for text in self.scenes:
             with status(f"reading {text}", self.quiet):
-                named = scene_argument(text, None if text.startswith("synth:") else self.lod)
+                named = scene_argument(text, None if text.startswith(("synth:", DEMO)) else self.lod)
             tasks += self._tasks(named, _source(text, named, self.lod), notes)
         with ExitStack() as stack:
-
-            def on_plan(cost: int) -> Callable[[int], None]:
-                return stack.enter_context(progress_bar(f"measuring {self.experiment}", cost, self.quiet)).advance
-
             found = measure(
                 self.experiment,
                 tasks,
@@ -136,7 +132,7 @@ class Measure:
                 missing=wanted.missing,
                 notes=notes,
                 workers=self.workers,
-                on_plan=on_plan,
+                on_plan=plan_bar(stack, f"measuring {self.experiment}", self.quiet),
             )
         print_results(found, self.output)
 
@@ -147,7 +143,7 @@ class Measure:
         rows, notes = list[dict[str, Any]](), list[str]()
         for text in self.scenes:
             with status(f"reading {text}", self.quiet):
-                named = scene_argument(text, None if text.startswith("synth:") else self.lod)
+                named = scene_argument(text, None if text.startswith(("synth:", DEMO)) else self.lod)
             asked = tuple(TIMED) if self.methods is None else self.methods
             methods = [method.name for method in methods_of(asked, named, 0, notes) if method.name in TIMED]
             for name in _for_scene(self.track, named.name):
@@ -257,11 +253,10 @@ def print_results(found: Results, output: Path) -> None:
     for table in tables_of(found):
         console.print(terminal_table(table))
     for reason in found.missing.values():
-        console.print(f"not measured: {reason}", highlight=False, markup=False, soft_wrap=True)
+        say(f"not measured: {reason}")
     for note in found.notes:
-        console.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
-    said = f"{output}; hushsplat report {shlex.quote(str(output))} makes a page of it"
-    console.print(said, highlight=False, markup=False, soft_wrap=True)
+        say(f"note: {note}")
+    say(f"{output}; hushsplat report {shlex.quote(str(output))} makes a page of it")
 
 
 def terminal_table(table: Table) -> RichTable:

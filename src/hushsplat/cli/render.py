@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -96,7 +97,10 @@ class Render:
             scene = scene_argument(self.scene, self.lod)
         seen = self.views.track_or_camera(scene)
         cameras = self.denoising.cameras(seen, denoised=any(name in DENOISERS for name in names))
-        methods = [self.denoising.method(name, scene, self.threads) for name in names]
+        asked, names = names, [self.denoising.drawn_by(name, scene) for name in names]
+        methods = [self.denoising.method(name, self.threads) for name in names]
+        if names != asked:  # after all that may be refused
+            print(f"hushsplat: {scene.name} has no payload for hush; hush-zero-shot draws it.", file=sys.stderr)
         noise = Noise(self.samples, self.seed, self.frame, self.sampler)
         with_views = self.denoising.show != "picture"
         played = play_side_by_side(
