@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stderr
-from typing import Annotated, Any, Protocol, Union
+from typing import Annotated, Any, Protocol, Union, runtime_checkable
 
 import tyro
 
@@ -46,6 +46,7 @@ USER_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
+@runtime_checkable
 class Command(Protocol):
     """What every command is, once its options are read."""
 
