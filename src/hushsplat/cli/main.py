@@ -12,7 +12,7 @@ from typing import Annotated, Any, Protocol, Union, runtime_checkable
 import tyro
 
 import hushsplat
-from hushsplat.cli import bench, convert, demo, info, measure, render, report, view
+from hushsplat.cli import bench, convert, demo, info, measure, render, report, train, view
 from hushsplat.cli.console import print_error
 from hushsplat.core.errors import HushsplatError
 from hushsplat.native import _engine
@@ -39,6 +39,7 @@ COMMANDS = {
     "bench": (bench.Bench, bench.DESCRIPTION),
     "measure": (measure.Measure, measure.DESCRIPTION),
     "report": (report.Report, report.DESCRIPTION),
+    "train": (train.Train, train.DESCRIPTION),
 }
 CONFIG = (tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff)
 
@@ -93,7 +94,7 @@ def parse(arguments: Sequence[str]) -> Command:
     try:
         with redirect_stderr(box):
             return tyro.cli(
-                _choice(arguments[:1]),
+                _choice(arguments),
                 prog="hushsplat",
                 description=DESCRIPTION,
                 args=arguments or ["--help"],
@@ -105,12 +106,14 @@ def parse(arguments: Sequence[str]) -> Command:
         raise UsageError(one_line(box.getvalue())) from None
 
 
-def _choice(chosen: Sequence[str]) -> Any:
+def _choice(arguments: Sequence[str]) -> Any:
     """All commands as one type for tyro: the chosen one is described in full, the others in their first line."""
-    described = [
-        Annotated[kind, tyro.conf.subcommand(name, description=text if name in chosen else text.split("\n")[0])]
-        for name, (kind, text) in COMMANDS.items()
-    ]
+    described = []
+    for name, (kind, text) in COMMANDS.items():
+        if name not in arguments[:1]:
+            text = text.split("\n")[0]
+        default: dict[str, Any] = {"default": train.with_preset(arguments)} if kind is train.Train else {}
+        described.append(Annotated[kind, tyro.conf.subcommand(name, description=text, **default)])
     return Union[tuple(described)]  # noqa: UP007 -- the members are only known here
 
 

@@ -39,3 +39,7 @@ class MeasureError(HushsplatError):
 
 class ViewError(HushsplatError):
     """The viewer was asked for something it cannot do."""
+
+
+class TrainingError(HushsplatError):
+    """A run of training cannot begin, or cannot go on."""

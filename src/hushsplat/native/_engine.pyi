@@ -104,7 +104,7 @@ def adam(
     gradient: _Floats,
     first: _Floats,
     second: _Floats,
-    size: float,
+    sizes: _Floats,
     beta1: float,
     beta2: float,
     second_scale: float,

@@ -171,16 +171,19 @@ void bind_gradient(nb::module_& m) {
         }, "camera"_a, "surfels"_a, "threads"_a, "drawn"_a, "by_drawn"_a, "tape"_a.none(), "gradients"_a, "by_center"_a,
         "seen"_a, "Add to the gradients; what was drawn must have been drawn with this camera and these surfels.");
 
-    using Values = Array<float, nb::shape<-1>>;
-    m.def("adam", [](Values values, Array<const float, nb::shape<-1>> gradient, Values first, Values second, float size,
-                     float beta1, float beta2, float second_scale, float epsilon, int threads) {
-        const size_t n = values.shape(0);
-        require(gradient.shape(0) == n && first.shape(0) == n && second.shape(0) == n, "arrays differ in length");
-        const hush::AdamStep step{n, values.data(), gradient.data(), first.data(), second.data(),
-                                  size, beta1, beta2, second_scale, epsilon};
+    using Table = Array<float, nb::shape<-1, -1>>;
+    m.def("adam", [](Table values, Array<const float, nb::shape<-1, -1>> gradient, Table first, Table second,
+                     Array<const float, nb::shape<-1>> sizes, float beta1, float beta2, float second_scale, float epsilon,
+                     int threads) {
+        const size_t rows = values.shape(0), columns = values.shape(1), trained = gradient.shape(1);
+        for (const Table& table : {first, second})
+            require(table.shape(0) == rows && table.shape(1) == columns, "moments have another shape than the values");
+        require(gradient.shape(0) == rows && trained <= columns && sizes.shape(0) == trained, "the gradient does not fit");
+        const hush::AdamStep step{(int)rows, (int)columns, (int)trained, values.data(), gradient.data(), first.data(),
+                                  second.data(), sizes.data(), beta1, beta2, second_scale, epsilon};
         nb::gil_scoped_release release;
         hush::kernels().adam(step, threads);
-    }, "values"_a, "gradient"_a, "first"_a, "second"_a, "size"_a, "beta1"_a, "beta2"_a, "second_scale"_a, "epsilon"_a,
+    }, "values"_a, "gradient"_a, "first"_a, "second"_a, "sizes"_a, "beta1"_a, "beta2"_a, "second_scale"_a, "epsilon"_a,
     "threads"_a);
 
     m.def("ssim", [](Picture<const float> first, Picture<const float> second, int threads, Picture<float> by_first) {

@@ -180,11 +180,13 @@ struct GradientJob {
 };
 
 struct AdamStep {
-    size_t count;
-    float* values;
-    const float* gradient;
-    float *first, *second;  // moments
-    float size, beta1, beta2, second_scale, epsilon;
+    int rows, columns;
+    int trained;            // the first columns, those that have a gradient
+    float* values;          // [rows][columns]
+    const float* gradient;  // [rows][trained]
+    float *first, *second;  // moments, [rows][columns]
+    const float* sizes;     // [trained]
+    float beta1, beta2, second_scale, epsilon;
 };
 
 // The passes, compiled once per instruction set.

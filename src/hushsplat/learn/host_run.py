@@ -1,0 +1,55 @@
+"""The stages that a capture, or a scene that is trained already, goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hushsplat.core.capture import Capture
+from hushsplat.core.gaussians import Gaussians
+from hushsplat.core.training import TrainConfig
+from hushsplat.files.scene import load
+from hushsplat.learn.first_surfels import first_surfels
+from hushsplat.learn.flatten import flattened
+from hushsplat.learn.host_stages import (
+    STAGE1_PLY,
+    STAGE2_PLY,
+    OpacityStage,
+    PerPixelStage,
+    VanillaStage,
+)
+from hushsplat.learn.photographs import Photographs
+from hushsplat.learn.stage import Plan
+from hushsplat.learn.surfel_model import SurfelModel
+
+
+def plans_from_capture(capture: Capture, photographs: Photographs, config: TrainConfig) -> list[Plan]:
+    """Stages 1, 2 and 3."""
+
+    def begin_stage1(folder: Path) -> VanillaStage:
+        return VanillaStage(first_surfels(capture, photographs, config.stage1, config.seed), photographs, config)
+
+    def begin_stage2(folder: Path) -> OpacityStage:
+        return OpacityStage(_model(folder, STAGE1_PLY), photographs, config)
+
+    def begin_stage3(folder: Path) -> PerPixelStage:
+        before = STAGE2_PLY if config.stage2.steps else STAGE1_PLY
+        return PerPixelStage(_model(folder, before), photographs, config)
+
+    return [
+        Plan("stage1", config.stage1.steps, begin_stage1),
+        Plan("stage2", config.stage2.steps, begin_stage2),
+        Plan("stage3", config.stage3.steps, begin_stage3),
+    ]
+
+
+def plans_from_scene(gaussians: Gaussians, photographs: Photographs, config: TrainConfig) -> list[Plan]:
+    """Stage 3 alone: a trained scene becomes surfels for per-pixel order."""
+    begin: Callable[[Path], PerPixelStage] = lambda folder: PerPixelStage(  # noqa: E731
+        SurfelModel.from_gaussians(flattened(gaussians)), photographs, config
+    )
+    return [Plan("stage3", config.stage3.steps, begin)]
+
+
+def _model(folder: Path, name: str) -> SurfelModel:
+    return SurfelModel.from_gaussians(load(folder / name))
