@@ -14,6 +14,7 @@ from hushsplat.denoise import HushConfig
 from hushsplat.denoise.pipeline import step
 from hushsplat.learn import Denoiser, TensorObservation
 from hushsplat.learn.pipeline import step as twin_step
+from hushsplat.native import _engine
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "denoise"))
 from noisy_walk import noisy_walk, random_weights
@@ -35,19 +36,50 @@ MAX_FLIPPED = 1e-4  # share of pixels where a threshold (depth re-seed, rescue) 
     ],
 )
 def test_engine_equals_twin(config, frames, size, still):
+    check_stream(noisy_walk(frames, *size, still=still), config)
+
+
+@pytest.mark.parametrize("zero_shot", [False, True])
+@pytest.mark.parametrize("instruction_set", _engine.instruction_sets())
+def test_every_build_of_the_engine_equals_twin(instruction_set, zero_shot):
+    in_use = _engine.instruction_set()
+    _engine.choose_instruction_set(instruction_set)
+    try:
+        check_stream(noisy_walk(6, 75, 45, still=(4,)), HushConfig(zero_shot=zero_shot))
+    finally:
+        _engine.choose_instruction_set(in_use)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 9), (2, 3), (9, 1), (17, 5), (410, 4)])
+def test_engine_equals_twin_in_small_pictures(size):
+    check_stream(noisy_walk(4, *size), HushConfig())
+
+
+def test_engine_equals_twin_where_pixels_cannot_be_used():
+    rng = np.random.default_rng(5)
+    stream = []
+    for seen, camera in noisy_walk(4, 43, 29):
+        color, depth, view = seen.color.copy(), seen.depth.copy(), seen.neural_view.copy()
+        for values, bad in ((color, np.nan), (color, 1e12), (depth, np.nan), (depth, np.inf), (depth, 0), (depth, -1)):
+            values[rng.random(values.shape) < 0.02] = bad
+        for bad in (np.nan, np.inf):
+            view[rng.random(view.shape) < 0.02] = bad
+        stream.append((replace(seen, color=color, depth=depth, neural_view=view), camera))
+    check_stream(stream, HushConfig())
+
+
+def check_stream(stream, config):
     weights = random_weights()
     twin = Denoiser.from_weights(weights)
     state = twin_state = None
-    for seen, camera in noisy_walk(frames, *size, still=still):
+    for seen, camera in stream:
         frame, state = step(seen, camera, state, weights=weights, config=config, with_views=True)
         with torch.no_grad():
-            twin_frame, twin_state = twin_step(
-                twin, TensorObservation.from_numpy(seen), camera, twin_state, replace(config)
-            )
+            twin_frame, twin_state = twin_step(twin, TensorObservation.from_numpy(seen), camera, twin_state, config)
         expected = twin_frame.to_numpy()
         for name, view in {**frame.views, "shown": frame.color}.items():
             other = expected.color if name == "shown" else expected.views[name]
-            error = np.abs(view - other) / SCALES.get(name, 1.0)
+            error = np.abs(view - other) / np.maximum(SCALES.get(name, 1.0), np.abs(other))
             assert np.mean(error > TOLERANCE) <= MAX_FLIPPED, name
         difference = np.abs(state.values - twin_state.to_numpy().values) / np.maximum(np.abs(state.values), 1)
         assert np.mean(difference > TOLERANCE) <= MAX_FLIPPED

@@ -1,184 +1,173 @@
-// Pass 3: the anisotropic filter over a pyramid of this frame, and the pyramid itself.
+// Pass 3: the anisotropic filter over the pyramid of this frame.
 #pragma once
 
 #include <cmath>
 
 #include "denoise.h"
-#include "kernels.h"
-#include "recycle.h"
-#include "threads.h"
+#include "functions.h"
+#include "pyramid.h"
+#include "rows.h"
+#include "trust.h"
 
 namespace hush::HUSH_ISA {
 
-constexpr float kMostInput = 1e9f;  // a colour or depth beyond this is no colour and no depth
-constexpr float kMostView = 1e4f;   // limit of V0 .. V3
-
-HUSH_INLINE float limited_view(float v) {
-    return !(v - v == 0) ? 0 : v > kMostView ? kMostView : v < -kMostView ? -kMostView : v;
-}
-
-// Texels of Y, Co, Cg; in level 0 the fourth is the hole-filled depth. Each level halves the one before, rounded up.
-struct Pyramid {
-    static constexpr int kLevels = 4;
-    int width[kLevels], height[kLevels];
-    f4* level[kLevels];
-
-    Pyramid(const DenoiseStep& step, int threads) : memory(sizeof(f4) * texels_for(step)) {
-        size_t texels = 0, begin[kLevels];
-        for (int k = 0; k < kLevels; ++k) {
-            width[k] = k ? (width[k - 1] + 1) / 2 : step.width;
-            height[k] = k ? (height[k - 1] + 1) / 2 : step.height;
-            begin[k] = texels;
-            texels += (size_t)width[k] * height[k];
-        }
-        for (int k = 0; k < kLevels; ++k) level[k] = static_cast<f4*>(memory.get()) + begin[k];
-        // Eight rows of level 0 make one of level 3.
-        parallel_for((step.height + 7) / 8, threads, [&](int band) {
-            for (int y = band * 8; y < band * 8 + 8 && y < step.height; ++y) fill_row(step, y);
-            for (int k = 1; k < kLevels; ++k) {
-                const int rows = 8 >> k;
-                for (int y = band * rows; y < band * rows + rows && y < height[k]; ++y) halve_row(k, y);
-            }
-        });
-    }
-
-private:
-    Recycled memory;
-
-    static size_t texels_for(const DenoiseStep& step) {  // a third more than level 0, and a row and column per level
-        return (size_t)(step.width + 8) * (step.height + 8) * 4 / 3 + 64;
-    }
-
-    static float valid_depth(const DenoiseStep& step, int x, int y) {
-        const float d = step.depth[(size_t)y * step.width + x];
-        return d > 0 && d <= kMostInput ? d : 0;  // false for NaN
-    }
-
-    static float filled_depth(const DenoiseStep& step, int x, int y) {
-        float sum = 0, count = 0;
-        for (int j = y > 0 ? y - 1 : 0; j <= y + 1 && j < step.height; ++j)
-            for (int i = x > 0 ? x - 1 : 0; i <= x + 1 && i < step.width; ++i) {
-                const float d = valid_depth(step, i, j);
-                sum += d;
-                count += d > 0;
-            }
-        return count > 0 ? sum / count : step.settings.far;
-    }
-
-    void fill_row(const DenoiseStep& step, int y) {
-        const float* rgb = step.color + (size_t)y * step.width * 3;
-        f4* out = level[0] + (size_t)y * step.width;
-        for (int x = 0; x < step.width; ++x, rgb += 3) {
-            float r = rgb[0], g = rgb[1], b = rgb[2];
-            float depth = valid_depth(step, x, y);
-            if (!(std::fabs(r) <= kMostInput && std::fabs(g) <= kMostInput && std::fabs(b) <= kMostInput &&
-                  std::fabs(step.depth[(size_t)y * step.width + x]) <= kMostInput))
-                r = g = b = depth = 0;
-            if (depth == 0) depth = filled_depth(step, x, y);
-            out[x] = f4{0.25f * r + 0.5f * g + 0.25f * b, 0.5f * r - 0.5f * b, -0.25f * r + 0.5f * g - 0.25f * b, depth};
-        }
-    }
-
-    void halve_row(int k, int y) {
-        const int w = width[k - 1], h = height[k - 1];
-        const f4* above = level[k - 1] + (size_t)(2 * y) * w;
-        const f4* below = 2 * y + 1 < h ? above + w : above;
-        f4* out = level[k] + (size_t)y * width[k];
-        for (int x = 0; x < width[k]; ++x) {
-            const int right = 2 * x + 1 < w ? 2 * x + 1 : 2 * x;
-            out[x] = (above[2 * x] + above[right] + below[2 * x] + below[right]) * 0.25f;
-        }
-    }
+// The kernels of eight pixels.
+struct Kernels8 {
+    f8 lod, dx, dy;       // level of detail; px from one probe's offset of 1 to the next, along the major axis
+    f8 outer, inner;      // weight of each of the outer and of each of the inner two probes
 };
 
-// The level at `dx`, `dy` px (of level 0) from the centre of pixel (x, y) of level 0.
-HUSH_INLINE f4 bilinear(const Pyramid& pyramid, int level, int x, int y, float dx, float dy) {
-    const float scale = 1.0f / (1 << level);
-    const int low = (1 << level) - 1;  // the place inside the texel stays exact
-    const float inside_u = ((float)(x & low) + 0.5f + dx) * scale - 0.5f, inside_v = ((float)(y & low) + 0.5f + dy) * scale - 0.5f;
-    const float floor_u = std::floor(inside_u), floor_v = std::floor(inside_v);
-    const int column = (x >> level) + (int)floor_u, row = (y >> level) + (int)floor_v;
-    const int w = pyramid.width[level], h = pyramid.height[level];
-    auto clamp = [](int k, int size) { return k < 0 ? 0 : k >= size ? size - 1 : k; };
-    const int i0 = clamp(column, w), i1 = clamp(column + 1, w), j0 = clamp(row, h), j1 = clamp(row + 1, h);
-    const f4 *above = pyramid.level[level] + (size_t)j0 * w, *below = pyramid.level[level] + (size_t)j1 * w;
-    const float s = inside_u - floor_u, t = inside_v - floor_v;
-    const f4 top = above[i0] + (above[i1] - above[i0]) * s, bottom = below[i0] + (below[i1] - below[i0]) * s;
-    return top + (bottom - top) * t;
-}
-
-// The kernel of one pixel.
-struct Kernel {
-    float lod, dx, dy;  // level of detail; px from one probe's offset of 1 to the next, along the major axis
-    float weight[2];    // of the outer and the inner pair of probes
-};
-
-HUSH_INLINE Kernel kernel_at(const DenoiseStep& step, int x, int y) {
-    auto clamp = [](int k, int size) { return k < 0 ? 0 : k >= size ? size - 1 : k; };
-    f4 v = {0, 0, 0, 0};
-    for (int j = -1; j <= 1; ++j)
-        for (int i = -1; i <= 1; ++i) {
-            const float* tap = step.neural_view + 4 * ((size_t)clamp(y + j, step.height) * step.width + clamp(x + i, step.width));
-            const f4 values = {limited_view(tap[0]), limited_view(tap[1]), limited_view(tap[2]), limited_view(tap[3])};
-            v += values * ((i ? 1.0f : 2.0f) * (j ? 1.0f : 2.0f) / 16);
-        }
-    const float floor = v[3] > 20 ? v[3] : std::log1p(std::exp(v[3]));
-    const float ax = (v[1] > 0 ? v[1] : 0) + floor, ay = (v[0] > 0 ? v[0] : 0) + floor;
-    const float z = std::tanh(v[2]) * std::sqrt(ax * ay + 1e-8f);
-    const float mean = 0.5f * (ax + ay), half = 0.5f * (ax - ay);
-    const float radius = std::sqrt(half * half + z * z + 1e-12f) - 1e-6f;
-    const float minor = std::fmax(mean - radius, 1e-4f), major = std::fmax(mean + radius, minor);
+HUSH_INLINE Kernels8 kernels_from(const f8 v[4]) {
+    const f8 zero = splat(0), floor = softplus(v[3]);
+    const f8 ax = max(v[1], zero) + floor, ay = max(v[0], zero) + floor;
+    const f8 z = tanh(v[2]) * sqrt(ax * ay + splat(1e-8f));
+    const f8 mean = splat(0.5f) * (ax + ay), half = splat(0.5f) * (ax - ay);
+    const f8 radius = sqrt(half * half + z * z + splat(1e-12f)) - splat(1e-6f);
+    const f8 minor = max(mean - radius, splat(1e-4f)), major = max(mean + radius, minor);
     // The major direction leans slightly towards x, so that the isotropic kernel has one.
-    const float u = half + mean / 32, length = std::sqrt(u * u + z * z + 1e-12f);
-    const float c = u >= 0 ? length + u : z, s = u >= 0 ? z : length - u;
-    const float unit = 1 / std::sqrt(c * c + s * s);
-    const float ratio = minor / major;
-    Kernel k;
-    k.lod = std::fmin(std::fmax(std::log2(minor), 0.0f), 3.0f);
-    k.dx = c * unit * minor;
-    k.dy = s * unit * minor;
-    const float outer = std::exp(-0.5f * 2.25f * ratio * ratio), inner = std::exp(-0.5f * 0.25f * ratio * ratio);
-    k.weight[0] = outer / (2 * (outer + inner));
-    k.weight[1] = inner / (2 * (outer + inner));
-    return k;
+    const f8 u = half + mean * splat(1 / 32.0f), length = sqrt(u * u + z * z + splat(1e-12f));
+    const i8 right = u >= zero;
+    const f8 c = select(right, length + u, z), s = select(right, z, length - u);
+    const f8 step = minor / sqrt(c * c + s * s);
+    const f8 ratio = minor / major, squared = ratio * ratio;
+    const f8 outer = exp2_negative(squared * splat(-0.5f * 2.25f * kLog2E)), inner = exp2_negative(squared * splat(-0.5f * 0.25f * kLog2E));
+    const f8 share = splat(0.5f) / (outer + inner);
+    return {min(max(log2(minor), zero), splat(3)), c * step, s * step, outer * share, inner * share};
 }
 
-HUSH_INLINE f4 filtered_at(const Pyramid& pyramid, const Kernel& kernel, int x, int y) {
-    const int level = kernel.lod < 2 ? (int)kernel.lod : 2;
-    const float blend = kernel.lod - (float)level;
-    f4 sum = {0, 0, 0, 0};
-    for (int probe = 0; probe < 4; ++probe) {
-        const float offset = (float)probe - 1.5f;
-        const float dx = offset * kernel.dx, dy = offset * kernel.dy;
-        const f4 fine = bilinear(pyramid, level, x, y, dx, dy), coarse = bilinear(pyramid, level + 1, x, y, dx, dy);
-        sum += (fine + (coarse - fine) * blend) * kernel.weight[probe == 0 || probe == 3 ? 0 : 1];
+// V of a row, blurred by [1 2 1]ᵀ[1 2 1] / 16 with repeated edges, four floats a pixel.
+HUSH_INLINE void blur_views(const DenoiseStep& step, int y, int left, int right, float* out) {
+    alignas(32) float column[4 * (kPlane + 2)];  // weighted sums over three rows, from left - 1 to right
+    const float* rows[3];
+    for (int j = 0; j < 3; ++j) rows[j] = step.neural_view + 4 * (size_t)clamp_index(y + j - 1, step.height) * step.width;
+    auto sum = [](f8 a, f8 b, f8 c) { return (limited_view(a) + limited_view(c)) + splat(2) * limited_view(b); };
+    const int first = left > 0 ? left - 1 : 0, last = right < step.width ? right : step.width - 1;
+    int x = first;
+    for (; x < last; x += 2)
+        store(column + 4 * (x - left + 1), sum(load(rows[0] + 4 * x), load(rows[1] + 4 * x), load(rows[2] + 4 * x)));
+    if (x == last) {
+        auto single = [&](int j) { return join(load_four(rows[j] + 4 * x), f4{}); };
+        store_four(column + 4 * (x - left + 1), low_half(sum(single(0), single(1), single(2))));
     }
-    return sum;
+    if (left == 0) store_four(column, load_four(column + 4));
+    if (right == step.width) store_four(column + 4 * (right - left + 1), load_four(column + 4 * (right - left)));
+    for (int k = 0; k < 4 * (right - left); k += 8)
+        store(out + k, (load(column + k) + load(column + k + 8) + splat(2) * load(column + k + 4)) * splat(1 / 16.0f));
 }
 
-// This frame's value on the denoised path, for columns left .. right - 1 of a row: Y, Co, Cg, anything.
-HUSH_INLINE void filter_row(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right, f4* out) {
-    if (!step.settings.filter) {
-        std::memcpy(out, pyramid.level[0] + (size_t)y * step.width + left, (size_t)(right - left) * sizeof(f4));
-        return;
+// Where one level of the pyramid is read by eight pixels, of which each may be at a level of its own.
+struct LevelPlaces {
+    f8 scale, u, v;                       // texels per px; the pixel's centre from that of its texel's corner, in px
+    i8 column, row, width, last_row, begin;  // its texel; the level
+};
+
+HUSH_INLINE LevelPlaces level_places(const Pyramid& pyramid, int x, int y, i8 level) {
+    LevelPlaces p;
+    const i8 columns = splat_int(x) + iota_int();
+    for (int k = Pyramid::kLevels - 1; k >= 0; --k) {
+        const i8 here = level == splat_int(k), texel = columns >> k;
+        auto pick = [&](auto& place, auto value) { place = k == Pyramid::kLevels - 1 ? value : select(here, value, place); };
+        pick(p.scale, splat(1.0f / (1 << k)));
+        pick(p.u, to_float(columns - (texel << k)) + splat(0.5f));  // the place inside the texel stays exact
+        pick(p.v, splat((float)(y & ((1 << k) - 1)) + 0.5f));
+        pick(p.column, texel);
+        pick(p.row, splat_int(y >> k));
+        pick(p.width, splat_int(pyramid.width[k]));
+        pick(p.last_row, splat_int(pyramid.height[k] - 1));
+        pick(p.begin, splat_int(pyramid.begin[k]));
     }
-    if (!step.settings.zero_shot && step.neural_view) {
-        for (int x = left; x < right; ++x) out[x - left] = filtered_at(pyramid, kernel_at(step, x, y), x, y);
-        return;
+    return p;
+}
+
+// Two rows of two texels for each of eight pixels, and their weights.
+struct Reads {
+    alignas(32) int32_t above[8], below[8];        // texel of the left one
+    alignas(32) float upper[16], lower[16];        // weights, left and right of a pixel together, in the order of slot_of
+};
+
+constexpr int slot_of[8] = {0, 1, 4, 5, 2, 3, 6, 7};  // where a pixel's pair of weights lies
+
+HUSH_INLINE void store_pairs(float* pairs, f8 left, f8 right) {
+#if defined(__AVX2__)
+    store(pairs, (f8)_mm256_unpacklo_ps((__m256)left, (__m256)right));
+    store(pairs + 8, (f8)_mm256_unpackhi_ps((__m256)left, (__m256)right));
+#else
+    for (int k = 0; k < 8; ++k) {
+        pairs[2 * slot_of[k]] = left[k];
+        pairs[2 * slot_of[k] + 1] = right[k];
     }
-    // Zero-shot: both axes are 2, so the probes read level 1 alone, at x - 3, x - 1, x + 1, x + 3: for an even column
-    // texels m - 2 .. m + 2 around m = x / 2 with the weights below, for an odd one with the same, mirrored.
+#endif
+}
+
+HUSH_INLINE f8 load_pair(const float* pair) {  // the first in the lower four lanes, the second in the upper four
+#if defined(__AVX2__)
+    double both;
+    std::memcpy(&both, pair, sizeof both);
+    return (f8)_mm256_permutevar_ps(_mm256_castpd_ps(_mm256_set1_pd(both)), _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1));
+#else
+    return {f4{pair[0], pair[0], pair[0], pair[0]}, f4{pair[1], pair[1], pair[1], pair[1]}};
+#endif
+}
+
+// The bilinear sample at `dx`, `dy` px from the pixels' centres. At the edges all the weight goes to the texel inside.
+HUSH_INLINE void plan_reads(const LevelPlaces& p, f8 dx, f8 dy, f8 weight, Reads& reads) {
+    const i8 zero = splat_int(0), one = splat_int(1);
+    const f8 u = (p.u + dx) * p.scale - splat(0.5f), v = (p.v + dy) * p.scale - splat(0.5f);
+    const i8 floor_u = floor_int(u), floor_v = floor_int(v);
+    const i8 column = p.column + floor_u, row = p.row + floor_v, most = p.width - splat_int(2);
+    f8 s = u - to_float(floor_u);
+    s = select(column < zero, splat(0), select(column > most, splat(1), s));
+    const i8 left = max(min(column, most), zero);
+    s = select(p.width == one, splat(0), s);
+    const i8 top = min(max(row, zero), p.last_row), bottom = min(max(row + one, zero), p.last_row);
+    store(reads.above, p.begin + top * p.width + left);
+    store(reads.below, p.begin + bottom * p.width + left);
+    const f8 lower = (v - to_float(floor_v)) * weight, upper = weight - lower;
+    const f8 upper_right = upper * s, lower_right = lower * s;
+    store_pairs(reads.upper, upper - upper_right, upper_right);
+    store_pairs(reads.lower, lower - lower_right, lower_right);
+}
+
+// Four trilinear probes along the major axis for eight pixels, 32 texels each at most; four floats a pixel.
+HUSH_INLINE void probe(const Pyramid& pyramid, const Kernels8& kernel, int x, int y, int count, float* out) {
+    const i8 fine = min(truncate(kernel.lod), splat_int(Pyramid::kLevels - 2));
+    const f8 blend = kernel.lod - to_float(fine);
+    const bool one_level = !any(blend > splat(0));  // small kernels, most of them
+    Reads reads[8];
+    int planned = 0;
+    for (int coarse = 0; coarse < (one_level ? 1 : 2); ++coarse) {
+        const LevelPlaces places = level_places(pyramid, x, y, coarse ? fine + splat_int(1) : fine);
+        const f8 share = coarse ? blend : splat(1) - blend;
+        for (int k = 0; k < 4; ++k) {
+            const f8 offset = splat((float)k - 1.5f), weight = k == 0 || k == 3 ? kernel.outer : kernel.inner;
+            plan_reads(places, offset * kernel.dx, offset * kernel.dy, weight * share, reads[planned++]);
+        }
+    }
+    for (int k = 0; k < count; ++k) {
+        f8 upper = splat(0), lower = splat(0);
+        for (int n = 0; n < planned; ++n) {
+            const Reads& r = reads[n];
+            upper = load(pyramid.texels + 4 * (size_t)r.above[k]) * load_pair(r.upper + 2 * slot_of[k]) + upper;
+            lower = load(pyramid.texels + 4 * (size_t)r.below[k]) * load_pair(r.lower + 2 * slot_of[k]) + lower;
+        }
+        const f8 sum = upper + lower;
+        store_four(out + 4 * k, low_half(sum) + high_half(sum));
+    }
+}
+
+// Zero-shot: both axes are 2, so the probes read level 1 alone, at x - 3, x - 1, x + 1, x + 3: for an even column texels
+// m - 2 .. m + 2 around m = x / 2 with the weights below, for an odd one with the same, mirrored.
+HUSH_INLINE void filter_row_isotropic(const Pyramid& pyramid, int y, int left, int right, float* out) {
     const float outer = std::exp(-0.5f * 2.25f), inner = std::exp(-0.5f * 0.25f), sum = 2 * (outer + inner);
     const float a = outer / sum, b = inner / sum;
     const float weights[5] = {0.75f * a, 0.25f * a + 0.75f * b, 0.25f * b + 0.75f * b, 0.25f * b + 0.75f * a, 0.25f * a};
-    const int w = pyramid.width[1], h = pyramid.height[1];
-    const int above = (y + 1) / 2 - 1, below = above + 1;
+    const int w = pyramid.width[1], h = pyramid.height[1], above = (y + 1) / 2 - 1;
     const float t = y % 2 ? 0.25f : 0.75f;
-    const f4* top = pyramid.level[1] + (size_t)(above < 0 ? 0 : above >= h ? h - 1 : above) * w;
-    const f4* bottom = pyramid.level[1] + (size_t)(below >= h ? h - 1 : below) * w;
+    const float *top = pyramid.row(1, clamp_index(above, h)), *bottom = pyramid.row(1, clamp_index(above + 1, h));
     auto texel = [&](int m) {
-        m = m < 0 ? 0 : m >= w ? w - 1 : m;
-        return top[m] + (bottom[m] - top[m]) * t;
+        m = clamp_index(m, w);
+        const f4 upper = load_four(top + 4 * m);
+        return upper + (load_four(bottom + 4 * m) - upper) * t;
     };
     int m = left / 2;
     f4 window[5] = {texel(m - 2), texel(m - 1), texel(m), texel(m + 1), texel(m + 2)};
@@ -190,7 +179,24 @@ HUSH_INLINE void filter_row(const DenoiseStep& step, const Pyramid& pyramid, int
         }
         f4 value = {0, 0, 0, 0};
         for (int k = 0; k < 5; ++k) value += window[k] * weights[x % 2 ? 4 - k : k];
-        out[x - left] = value;
+        store_four(out + 4 * (x - left), value);
+    }
+}
+
+// This frame's value on the denoised path, for columns left .. right - 1 of a row: Y, Co, Cg, anything.
+HUSH_INLINE void filter_row(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right, float* out) {
+    if (!step.settings.filter) {
+        std::memcpy(out, pyramid.row(0, y) + 4 * left, (size_t)(right - left) * sizeof(f4));
+    } else if (step.settings.zero_shot || !step.neural_view) {
+        filter_row_isotropic(pyramid, y, left, right, out);
+    } else {
+        alignas(32) float views[4 * kPlane];
+        blur_views(step, y, left, right, views);
+        for (int x = left; x < right; x += 8) {
+            f8 v[4];
+            load_quads(views + 4 * (x - left), 4, v);
+            probe(pyramid, kernels_from(v), x, y, right - x < 8 ? right - x : 8, out + 4 * (x - left));
+        }
     }
 }
 

@@ -2,8 +2,11 @@
 #pragma once
 
 #include "denoise.h"
+#include "functions.h"
 #include "kernels.h"
-#include "filter.h"
+#include "pyramid.h"
+#include "rows.h"
+#include "transpose.h"
 
 namespace hush::HUSH_ISA {
 
@@ -11,65 +14,72 @@ namespace hush::HUSH_ISA {
 constexpr int kDepthDifference = kDepth;  // relative, 0 .. 1
 constexpr int kValid = kSpare;            // 1 where there is history
 
-HUSH_INLINE void catmull_rom(f8 t, float w[4][8]) {
+HUSH_INLINE void catmull_rom(f8 t, float* w) {  // four planes
     f8 t2 = t * t, t3 = t2 * t;
-    store(w[0], t2 - splat(0.5f) * (t + t3));
-    store(w[1], splat(1) - splat(2.5f) * t2 + splat(1.5f) * t3);
-    store(w[2], splat(0.5f) * t + splat(2) * t2 - splat(1.5f) * t3);
-    store(w[3], splat(0.5f) * (t3 - t2));
+    store(w, t2 - splat(0.5f) * (t + t3));
+    store(w + kPlane, splat(1) - splat(2.5f) * t2 + splat(1.5f) * t3);
+    store(w + 2 * kPlane, splat(0.5f) * t + splat(2) * t2 - splat(1.5f) * t3);
+    store(w + 3 * kPlane, splat(0.5f) * (t3 - t2));
 }
 
-// Taps and weights of eight pixels, found from their integer places plus the motion: rounding is relative to the motion.
+// Taps and weights of a row, found from its pixels' integer places plus the motion: rounding is relative to the motion.
+// They are all found before the first tap is read, or the taps of eight pixels would wait for their places.
 struct Taps {
-    alignas(32) float wx[4][8], wy[4][8];
-    alignas(32) int32_t x[8], y[8];        // first of the four columns and rows
-    alignas(32) int32_t at_x[8], at_y[8];  // the pixel that the place lies in
+    alignas(64) float wx[4 * kPlane], wy[4 * kPlane];
+    alignas(64) int32_t x[kPlane], y[kPlane];  // first of the four columns and rows
+    alignas(64) int32_t nearest[kPlane];       // the pixel that the place lies in
+    alignas(64) float depth[kPlane];           // seen from the previous camera
+    unsigned valid[kPlane / 8];                // of eight pixels, a bit each: there is history
+    unsigned inside[kPlane / 8];               // all taps are in the picture
 
-    HUSH_MEMBER Taps(const DenoiseStep& step, int column, int row, f8 motion_x, f8 motion_y) {
+    HUSH_MEMBER void place(const DenoiseStep& step, int column, int row, int k, f8 motion_x, f8 motion_y) {
         const i8 fx = floor_int(motion_x), fy = floor_int(motion_y);
-        catmull_rom(motion_x - to_float(fx), wx);
-        catmull_rom(motion_y - to_float(fy), wy);
-        const i8 columns = splat_int(column) + iota_int(), rows = splat_int(row);
-        store(x, columns + fx - splat_int(1));
-        store(y, rows + fy - splat_int(1));
-        const i8 zero = splat_int(0);
-        store(at_x, min(max(columns + floor_int(motion_x + splat(0.5f)), zero), splat_int(step.width - 1)));
-        store(at_y, min(max(rows + floor_int(motion_y + splat(0.5f)), zero), splat_int(step.height - 1)));
+        catmull_rom(motion_x - to_float(fx), wx + k);
+        catmull_rom(motion_y - to_float(fy), wy + k);
+        const i8 columns = splat_int(column) + iota_int(), rows = splat_int(row), zero = splat_int(0);
+        const i8 first_x = columns + fx - splat_int(1), first_y = rows + fy - splat_int(1);
+        store(x + k, first_x);
+        store(y + k, first_y);
+        inside[k / 8] = bits((first_x >= zero) & (first_x < splat_int(step.width - 3)) & (first_y >= zero) &
+                             (first_y < splat_int(step.height - 3)));
+        const i8 at_x = min(max(columns + floor_int(motion_x + splat(0.5f)), zero), splat_int(step.width - 1));
+        const i8 at_y = min(max(rows + floor_int(motion_y + splat(0.5f)), zero), splat_int(step.height - 1));
+        store(nearest + k, at_y * splat_int(step.width) + at_x);
     }
 };
 
-// All 16 channels of the previous state for pixel `lane`, by 16 taps, kept within the four central ones.
+// All 16 channels of the previous state for a pixel of the row, by 16 taps, kept within the four central ones.
 template <class Tap>
-HUSH_INLINE void sample_taps(const Taps& taps, int lane, Tap&& tap, float* out) {
-    f8 wx[4], wy[4];
-    for (int k = 0; k < 4; ++k) {
-        wx[k] = splat(taps.wx[k][lane]);
-        wy[k] = splat(taps.wy[k][lane]);
-    }
-    for (int half = 0; half < kStateFloats; half += 8) {
-        f8 line[4];
-        for (int j = 0; j < 4; ++j) {
-            line[j] = load(tap(j, 0) + half) * wx[0];
-            for (int k = 1; k < 4; ++k) line[j] = load(tap(j, k) + half) * wx[k] + line[j];
+HUSH_INLINE void sample_taps(const Taps& taps, int pixel, Tap&& tap, float* out) {
+    f8 wx[4], low[2], high[2], sum[2];
+    for (int k = 0; k < 4; ++k) wx[k] = splat(taps.wx[k * kPlane + pixel]);
+    for (int j = 0; j < 4; ++j) {
+        const f8 wy = splat(taps.wy[j * kPlane + pixel]);
+        for (int h = 0; h < 2; ++h) {
+            const f8 b = load(tap(j, 1) + 8 * h), c = load(tap(j, 2) + 8 * h);
+            f8 line = b * wx[1];
+            line = c * wx[2] + line;
+            line = load(tap(j, 0) + 8 * h) * wx[0] + line;
+            line = load(tap(j, 3) + 8 * h) * wx[3] + line;
+            sum[h] = j ? line * wy + sum[h] : line * wy;
+            if (j == 1) low[h] = min(b, c), high[h] = max(b, c);
+            if (j == 2) low[h] = min(low[h], min(b, c)), high[h] = max(high[h], max(b, c));
         }
-        const f8 sum = (line[0] * wy[0] + line[1] * wy[1]) + (line[2] * wy[2] + line[3] * wy[3]);
-        const f8 a = load(tap(1, 1) + half), b = load(tap(1, 2) + half), c = load(tap(2, 1) + half), d = load(tap(2, 2) + half);
-        store(out + half, min(max(sum, min(min(a, b), min(c, d))), max(max(a, b), max(c, d))));
     }
+    for (int h = 0; h < 2; ++h) store(out + 8 * h, min(max(sum[h], low[h]), high[h]));
 }
 
-HUSH_INLINE void sample_state(const DenoiseStep& step, const Taps& taps, int lane, float* out) {
-    const int x = taps.x[lane], y = taps.y[lane];
+HUSH_INLINE void sample_state(const DenoiseStep& step, const Taps& taps, int pixel, bool inside, float* out) {
+    const int x = taps.x[pixel], y = taps.y[pixel];
     const size_t line = (size_t)step.width * kStateFloats;
-    if (x >= 0 && y >= 0 && x + 3 < step.width && y + 3 < step.height) {
+    if (inside) {
         const float* corner = step.previous + (size_t)y * line + (size_t)x * kStateFloats;
-        __builtin_prefetch(corner + 4 * line + kStateFloats);  // the next row of this block will want it
-        sample_taps(taps, lane, [&](int j, int k) { return corner + (size_t)j * line + k * kStateFloats; }, out);
+        __builtin_prefetch(corner + 4 * line + kStateFloats, 0, 2);  // the next row of this block will want it
+        sample_taps(taps, pixel, [&](int j, int k) { return corner + (size_t)j * line + k * kStateFloats; }, out);
         return;
     }
-    auto clamp = [](int k, int size) { return k < 0 ? 0 : k >= size ? size - 1 : k; };
-    sample_taps(taps, lane, [&](int j, int k) {
-        return step.previous + (size_t)clamp(y + j, step.height) * line + (size_t)clamp(x + k, step.width) * kStateFloats;
+    sample_taps(taps, pixel, [&](int j, int k) {
+        return step.previous + (size_t)clamp_index(y + j, step.height) * line + (size_t)clamp_index(x + k, step.width) * kStateFloats;
     }, out);
 }
 
@@ -102,51 +112,83 @@ HUSH_INLINE Before before(const DenoiseStep& step, f8 column, float row, f8 dept
     return b;
 }
 
-HUSH_INLINE f8 depth_difference(f8 a, f8 b) { return max(a - b, b - a) / max(max(a, b), splat(1e-6f)); }
+HUSH_INLINE f8 depth_difference(f8 a, f8 b) { return abs(a - b) / max(max(a, b), splat(1e-6f)); }
 
-// Fills 16 floats a pixel: the reprojected state, with depth difference and validity in its last two.
-HUSH_INLINE void reproject_row(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right, float* history) {
-    const f4* now = pyramid.level[0] + (size_t)y * step.width;
-    if (!step.previous) {
-        std::memset(history, 0, (size_t)(right - left) * kStateFloats * sizeof(float));
-        for (int x = left; x < right; ++x) history[(x - left) * kStateFloats + kDepthDifference] = 1;
-        return;
+// Eight pixels of history, as planes.
+HUSH_INLINE void store_history(float* history, const float* pixels, f8 difference, f8 valid) {
+    for (int half = 0; half < kStateFloats; half += 8) {
+        f8 channels[8];
+        load_channels(pixels + half, kStateFloats, channels);
+        for (int c = 0; c < 8 && half + c < kDepthDifference; ++c) store(history + (half + c) * kPlane, channels[c]);
     }
-    if (step.is_static) {
-        const float* previous = step.previous + ((size_t)y * step.width + left) * kStateFloats;
-        std::memcpy(history, previous, (size_t)(right - left) * kStateFloats * sizeof(float));
-        for (int x = left; x < right; ++x) {
-            float* pixel = history + (x - left) * kStateFloats;
-            const float most = std::fmax(std::fmax(now[x][3], pixel[kDepth]), 1e-6f);
-            pixel[kDepthDifference] = std::fabs(now[x][3] - pixel[kDepth]) / most;
-            pixel[kValid] = 1;
-        }
-        return;
-    }
+    store(history + kDepthDifference * kPlane, difference);
+    store(history + kValid * kPlane, valid);
+}
+
+// Places and weights of a row's taps, and its compressed motion.
+HUSH_INLINE void find_taps(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right, Taps& taps, float* compressed) {
     for (int x = left; x < right; x += 8) {
-        const int count = right - x < 8 ? right - x : 8;
-        alignas(32) float depth[8];
-        for (int k = 0; k < 8; ++k) depth[k] = now[x + (k < count ? k : 0)][3];
-        const Before b = before(step, splat((float)x) + iota(), (float)y, load(depth));
-        const unsigned valid = bits(b.valid);
-        const Taps taps(step, x, y, select(b.valid, b.motion_x, splat(0)), select(b.valid, b.motion_y, splat(0)));
-        alignas(32) float seen[8] = {}, difference[8];
-        for (int k = 0; k < count; ++k) {
-            float* pixel = history + (x - left + k) * kStateFloats;
-            if (valid >> k & 1) {
-                sample_state(step, taps, k, pixel);
-                seen[k] = step.previous[((size_t)taps.at_y[k] * step.width + taps.at_x[k]) * kStateFloats + kDepth];
+        const int k = x - left, count = right - x < 8 ? right - x : 8;
+        f8 now[4];
+        pyramid.load_pixels(x, y, now);
+        pyramid.prefetch_pixels(x, y + 1);
+        const Before b = before(step, splat((float)x) + iota(), (float)y, now[3]);
+        taps.place(step, x, y, k, select(b.valid, b.motion_x, splat(0)), select(b.valid, b.motion_y, splat(0)));
+        taps.valid[k / 8] = bits(b.valid) & ((1u << count) - 1);
+        store(taps.depth + k, b.depth);
+        const f8 length = sqrt(b.motion_x * b.motion_x + b.motion_y * b.motion_y);
+        store(compressed + k, length / (length + splat(step.settings.motion_scale_px)));
+    }
+}
+
+// Fills 16 planes with the state of a moving camera, depth difference and validity in the last two.
+HUSH_INLINE void sample_row(const DenoiseStep& step, const Taps& taps, int columns, float* history) {
+    for (int k = 0; k < columns; k += 8) {
+        alignas(64) float pixels[8 * kStateFloats];
+        alignas(32) float seen[8] = {}, has[8] = {};
+        const unsigned valid = taps.valid[k / 8], inside = taps.inside[k / 8];
+        for (int i = 0; i < 8; ++i) {
+            float* pixel = pixels + i * kStateFloats;
+            if (valid >> i & 1) {
+                sample_state(step, taps, k + i, inside >> i & 1, pixel);
+                seen[i] = step.previous[(size_t)taps.nearest[k + i] * kStateFloats + kDepth];
+                has[i] = 1;
             } else {
                 store(pixel, splat(0));
                 store(pixel + 8, splat(0));
             }
         }
-        store(difference, select(b.valid, depth_difference(b.depth, load(seen)), splat(1)));
-        for (int k = 0; k < count; ++k) {
-            history[(x - left + k) * kStateFloats + kDepthDifference] = difference[k];
-            history[(x - left + k) * kStateFloats + kValid] = (float)(valid >> k & 1);
-        }
+        const f8 difference = depth_difference(load(taps.depth + k), load(seen));
+        store_history(history + k, pixels, select(load(has) > splat(0), difference, splat(1)), load(has));
     }
+}
+
+// The same where the camera has not moved: pixel by pixel.
+HUSH_INLINE void copy_row(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right, float* history) {
+    for (int x = left; x < right; x += 8) {
+        const int count = right - x < 8 ? right - x : 8;
+        alignas(64) float pixels[8 * kStateFloats] = {};
+        alignas(32) float seen[8];
+        std::memcpy(pixels, step.previous + ((size_t)y * step.width + x) * kStateFloats, (size_t)count * kStateFloats * sizeof(float));
+        for (int i = 0; i < 8; ++i) seen[i] = pixels[i * kStateFloats + kDepth];
+        f8 now[4];
+        pyramid.load_pixels(x, y, now);
+        store_history(history + x - left, pixels, depth_difference(now[3], load(seen)), splat(1));
+    }
+}
+
+// Fills 16 planes with history and one with compressed motion.
+HUSH_INLINE void reproject_row(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right, Taps& taps, float* history,
+                               float* compressed) {
+    if (step.previous && !step.is_static) {
+        find_taps(step, pyramid, y, left, right, taps, compressed);
+        sample_row(step, taps, right - left, history);
+        return;
+    }
+    std::memset(compressed, 0, (size_t)(kPlane - kMargin) * sizeof(float));
+    if (step.previous) return copy_row(step, pyramid, y, left, right, history);
+    for (int c = 0; c < kStateFloats; ++c)
+        for (int k = 0; k < right - left; k += 8) store(history + c * kPlane + k, splat(c == kDepthDifference ? 1.0f : 0.0f));
 }
 
 }  // namespace hush::HUSH_ISA

@@ -66,8 +66,8 @@ HUSH_INLINE void store(int32_t* p, i8 v) { std::memcpy(p, &v, 32); }
 
 HUSH_INLINE f8 select(i8 mask, f8 a, f8 b) { return mask ? a : b; }
 HUSH_INLINE i8 select(i8 mask, i8 a, i8 b) { return mask ? a : b; }
-HUSH_INLINE f8 min(f8 a, f8 b) { return a < b ? a : b; }
-HUSH_INLINE f8 max(f8 a, f8 b) { return a > b ? a : b; }
+HUSH_INLINE f8 min(f8 a, f8 b) { return (f8)_mm256_min_ps((__m256)a, (__m256)b); }
+HUSH_INLINE f8 max(f8 a, f8 b) { return (f8)_mm256_max_ps((__m256)a, (__m256)b); }
 HUSH_INLINE i8 min(i8 a, i8 b) { return a < b ? a : b; }
 HUSH_INLINE i8 max(i8 a, i8 b) { return a > b ? a : b; }
 HUSH_INLINE f8 sqrt(f8 a) { return (f8)_mm256_sqrt_ps((__m256)a); }
@@ -131,6 +131,7 @@ HUSH_OPERATOR(|)
 template <class Half> HUSH_INLINE Pair<Half> operator-(Pair<Half> a) { return {-a.low, -a.high}; }
 template <class Half> HUSH_INLINE Pair<Half> operator~(Pair<Half> a) { return {~a.low, ~a.high}; }
 template <class Half> HUSH_INLINE Pair<Half> operator<<(Pair<Half> a, int by) { return {a.low << by, a.high << by}; }
+template <class Half> HUSH_INLINE Pair<Half> operator>>(Pair<Half> a, int by) { return {a.low >> by, a.high >> by}; }
 template <class Half> HUSH_INLINE void operator+=(Pair<Half>& a, Pair<Half> b) { a = a + b; }
 template <class Half> HUSH_INLINE void operator&=(Pair<Half>& a, Pair<Half> b) { a = a & b; }
 template <class Half> HUSH_INLINE void operator|=(Pair<Half>& a, Pair<Half> b) { a = a | b; }
