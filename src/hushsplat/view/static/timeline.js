@@ -24,6 +24,7 @@ export class Timeline {
     this.recording = null;
     this.chosen = -1;
     this.range = [0, 0];
+    this.heldSpan = 0;
     this.following = false; // whether the camera is where the track is
     camera.addEventListener("change", () => this.#cameraMoved());
     this.#wire();
@@ -87,7 +88,7 @@ export class Timeline {
     if (this.track.duration <= 0) return;
     if (this.time >= this.range[1] - 1e-3) this.time = this.range[0];
     this.playing = true;
-    this.camera.place({ fov: this.track.fov });
+    this.#follow();
     this.from = { now: performance.now(), time: this.time };
     this.#tick();
     this.reflect();
@@ -112,7 +113,7 @@ export class Timeline {
     const { eye, rotation } = this.track.at(this.time);
     const distance = this.camera.distance;
     this.following = true;
-    this.camera.place({ eye, rotation, distance });
+    this.camera.place({ eye, rotation, distance, fov: this.track.fov });
   }
 
   /** One loop for playing and recording; it ends with them. */
@@ -120,7 +121,7 @@ export class Timeline {
     cancelAnimationFrame(this.#frame);
     this.#frame = requestAnimationFrame((now) => {
       if (this.playing) {
-        this.time = Math.min(this.range[1], this.from.time + (now - this.from.now) / 1000);
+        this.time = Math.min(this.range[1], this.from.time + Math.max(0, now - this.from.now) / 1000); // frames begin in the past
         this.#follow();
         if (this.time >= this.range[1]) this.playing = false;
       }
@@ -273,9 +274,14 @@ export class Timeline {
         rail.focus({ preventScroll: true });
         rail.setPointerCapture(event.pointerId);
         const move = (moved) => onMove(timeAt(moved));
+        this.heldSpan = this.span; // the rail keeps its measure while something moves on it
         move(event);
         rail.addEventListener("pointermove", move);
-        const end = () => rail.removeEventListener("pointermove", move);
+        const end = () => {
+          rail.removeEventListener("pointermove", move);
+          this.heldSpan = 0;
+          this.reflect();
+        };
         rail.addEventListener("pointerup", end, { once: true });
         rail.addEventListener("pointercancel", end, { once: true });
       });
@@ -308,7 +314,7 @@ export class Timeline {
   }
 
   /** Seconds that the rail shows: a little more than the track, so that its last key can be moved. */
-  get span() { return Math.max(1, this.track.duration * (this.track.dense ? 1 : 1.08)); }
+  get span() { return this.heldSpan || Math.max(1, this.track.duration * (this.track.dense ? 1 : 1.08)); }
 
   reflect() {
     if (!this.open) return;

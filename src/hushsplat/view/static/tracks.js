@@ -19,7 +19,8 @@ export class Track {
 
   static key(time, camera) { return { time, eye: [...camera.eye], q: V.quaternionOf(camera.rotation) }; }
 
-  /** The pose at a time: on the keys exactly, between them on a smooth curve. */
+  /** The pose at a time: on the keys exactly, between them on a smooth curve. A recording turns on arcs, as the package
+   * does between the frames of a track; a few keys would turn with a jerk at each of them, so they turn on a curve too. */
   at(time) {
     const { keys } = this;
     const clamped = Math.min(this.end, Math.max(this.start, time));
@@ -28,7 +29,9 @@ export class Track {
     const segment = after < 0 ? keys.length - 2 : Math.max(0, after - 1);
     const near = this.#continuous(Math.max(0, segment - 2), Math.min(keys.length, segment + 4));
     const values = curve(near, clamped);
-    return { eye: values.slice(0, 3), rotation: V.rotationOf(values.slice(3)) };
+    const [a, b] = [keys[segment], keys[segment + 1]];
+    const turned = this.dense ? V.slerp(a.q, b.q, (clamped - a.time) / (b.time - a.time)) : values.slice(3);
+    return { eye: values.slice(0, 3), rotation: V.rotationOf(turned) };
   }
 
   /** Keys as seven numbers, quaternions on one side. */
