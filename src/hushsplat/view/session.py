@@ -171,13 +171,15 @@ class Session:
         self._look = look
         if before is None or not _same_view(before.camera, look.camera):
             self._moved_at = time.monotonic() if before is not None else self._moved_at
+            if before is None or _size(before.camera) != _size(look.camera):
+                self._pace = Pace()
             self._restart()
 
     def _hear_draw(self, draw: Draw) -> None:
         if self.exhibit.gaussians.payload is None and any(side.method == "hush" for side in draw.sides):
             raise ViewError("hush needs a scene with a payload, and this one has none; choose hush-zero-shot.")
         if draw != self.draw:
-            self.draw = draw
+            self.draw, self._pace = draw, Pace()
             self._restart()
 
     def _restart(self) -> None:
@@ -212,9 +214,12 @@ class Session:
                 message = "not enough memory for this frame." if isinstance(error, MemoryError) else str(error)
                 await self.tell({"type": "error", "message": message})
                 continue
+            took_ms = 1000 * (time.monotonic() - asked)
             if shown.moving:
-                self._pace.took(shown.scale, 1000 * (time.monotonic() - asked))
-            elif shown.version == self._version:
+                self._pace.took(shown.scale, took_ms)
+            else:
+                self._pace.took_sharp(took_ms)
+            if not shown.moving and shown.version == self._version:
                 self._still_frames += 1
             self._frames += 1
             self._drawn_version, self._last = shown.version, shown.drawn
@@ -269,8 +274,12 @@ def _first_method(studio: Studio) -> str:
     return "hush-zero-shot" if method == "hush" and studio.exhibit.gaussians.payload is None else method
 
 
+def _size(camera: Camera) -> tuple[int, int]:
+    return camera.width, camera.height
+
+
 def _same_view(first: Camera, second: Camera) -> bool:
-    lenses = [(camera.width, camera.height, camera.fx) for camera in (first, second)]
+    lenses = [(*_size(camera), camera.fx) for camera in (first, second)]
     return lenses[0] == lenses[1] and bool((first.world_from_camera == second.world_from_camera).all())
 
 
