@@ -66,9 +66,8 @@ class Crowd:
                             await one.draw(*rng.sample(METHODS, rng.choice((1, 1, 2))))
                         if rng.random() < 0.01:
                             await one.tell("shot", request=1, divider=0.5)
-                        if rng.random() < 0.9:
-                            step = (step + 1) % len(walk)
-                            await one.look(walk.camera(step), sequence=step)
+                        step = (step + 1) % len(walk)
+                        await one.look(walk.camera(step), sequence=step)
                         frame, _ = await one.next("frame")
                         await one.acknowledge(frame)
                         frames[index] += 1

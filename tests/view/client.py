@@ -66,7 +66,7 @@ class Page:
     async def next(self, kind: str) -> tuple[dict[str, Any], list[bytes]]:
         """The next message of this kind; frames that come before it are acknowledged."""
         while True:
-            message = await asyncio.wait_for(self.socket.receive(), 20)
+            message = await asyncio.wait_for(self.socket.receive(), PATIENCE_S)
             if message.type == aiohttp.WSMsgType.TEXT:
                 told, parts = json.loads(message.data), []
                 name = told["type"]

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import weakref
+from importlib import import_module
 from typing import Any
 
 import aiohttp
@@ -18,7 +19,11 @@ from hushsplat.core.camera import Camera
 from hushsplat.core.errors import HushsplatError
 from hushsplat.core.gaussians import Gaussians
 from hushsplat.files.pictures import to_bytes
+from hushsplat.files.weights import default_weights
+from hushsplat.render import RenderOptions
 from hushsplat.view.launch import Viewer
+from hushsplat.view.painter import Painter
+from hushsplat.view.protocol import Draw, Side
 from hushsplat.view.session import Session
 
 SMALL = hushsplat.home_camera(96, 64)
@@ -183,7 +188,7 @@ def test_bad_messages_are_refused_and_the_connection_lives_on(viewer: Viewer) ->
 def test_too_many_messages_are_refused_and_the_connection_lives_on(viewer: Viewer) -> None:
     async def visit() -> None:
         async with page(viewer.url) as one:
-            for _ in range(2000):
+            for _ in range(3000):
                 await one.tell("ack", frame=0)
             assert "messages a second" in (await one.next("error"))[0]["message"]
             await asyncio.sleep(0.2)
@@ -216,6 +221,30 @@ def test_a_client_that_does_not_answer_slows_nobody(viewer: Viewer) -> None:
             await fast.sharp_frame(at_least=30)  # while nobody reads what `slow` is sent
 
     run(visit())
+
+
+def test_an_exact_picture_is_drawn_in_strips_that_fit(scene: Gaussians) -> None:
+    tall = hushsplat.home_camera(120, 200)
+    painter = Painter(default_weights(), RenderOptions())
+    parts = list(painter.paint(scene, tall, Draw((Side("exact"),)), 0))
+    assert parts[:-1] == [None] * 4  # others may draw in between
+    whole = hushsplat.render(scene, tall, "exact").color
+    assert (np.abs(parts[-1].pictures[0] - whole).max(axis=2) > 1e-3).mean() < 1e-3
+
+
+def test_a_new_camera_does_not_wait_for_a_slow_sharp_picture(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("hushsplat.view.painter"), "BAND_PX", 1)  # slow on any machine
+
+    async def visit() -> list[int]:
+        async with page(viewer.url) as one:
+            await one.draw("exact")
+            await one.look(hushsplat.home_camera(1600, 1200), sequence=1)
+            await asyncio.sleep(0.05)
+            await one.look(SMALL, sequence=2)
+            frame, _ = await one.next("frame")
+            return [frame["sequence"]]
+
+    assert run(visit()) == [2]
 
 
 def test_leaving_frees_everything(viewer: Viewer) -> None:

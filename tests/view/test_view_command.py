@@ -32,6 +32,33 @@ def test_prints_a_link_and_ends_when_asked_to(end: signal.Signals) -> None:
         assert process.wait(20) == 0
 
 
+SCRIPT = """
+import asyncio, threading
+import hushsplat
+from client import page
+
+viewer = hushsplat.view(hushsplat.room_and_garden(2_000), port=0)
+looked = threading.Event()
+
+async def look():
+    async with page(viewer.url) as one:
+        await one.look(hushsplat.home_camera(320, 240))
+        while True:
+            frame, _ = await one.next("frame")
+            await one.acknowledge(frame)
+            looked.set()
+
+threading.Thread(target=lambda: asyncio.run(look()), daemon=True).start()
+assert looked.wait(60)
+"""
+
+
+def test_a_script_that_ends_while_somebody_looks_ends_quietly() -> None:
+    environment = {**ENVIRONMENT, "PYTHONPATH": f"{ENVIRONMENT['PYTHONPATH']}{os.pathsep}{Path(__file__).parent}"}
+    ended = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -22,12 +22,14 @@ from hushsplat.core.weights import HushWeights
 from hushsplat.denoise import LEARNED, Denoiser, view_picture
 from hushsplat.denoise.views import Scale
 from hushsplat.files.pictures import to_bytes
+from hushsplat.native.arrays import empty_float32
 from hushsplat.player import BLENDED, Raw, denoiser
 from hushsplat.render import RenderOptions, decode, render, sample_visibility
 from hushsplat.view.protocol import PICTURE, Draw, Side
 from hushsplat.view.resize import resized_state
 
 PROBE_PX, PROBE_SAMPLES = 5, 32  # what a probe looks at: a small square, many times
+BAND_PX = 64  # rows of an exact picture that are drawn at a time: a whole one would keep everybody waiting for seconds
 MIDDLE_PX = 48  # a side of the small picture that tells how far things are
 
 
@@ -55,8 +57,12 @@ class Painter:
         """Begin anew, as with another scene."""
         self._states.clear()
 
-    def paint(self, scene: Gaussians, camera: Camera, draw: Draw, frame: int) -> Drawn:
-        """The next frame of every side, all on the same noise."""
+    def paint(self, scene: Gaussians, camera: Camera, draw: Draw, frame: int) -> Iterator[Drawn | None]:
+        """The next frame of every side, all on the same noise.
+
+        Gives None after each part of the work, so that others can take their turns in between, and the frame at last.
+        Whoever does not want it any more just stops asking.
+        """
         self._choose(draw, scene)
         passes: dict[str, float] = {}
         frames: dict[str, Frame] = {}
@@ -71,10 +77,16 @@ class Painter:
             with _timed(passes, name if name != "raw" else ""):
                 frames[name], self._states[name] = method.step(observation, camera, before, with_views)
         for name in {side.method: None for side in draw.sides if side.method in BLENDED}:
-            with _timed(passes, name):
-                frames[name] = Frame(render(scene, camera, name, options=self._options).color)
+            picture = empty_float32(camera.height, camera.width, 3)
+            band_px = BAND_PX if name == "exact" else camera.height
+            for top in range(0, camera.height, band_px):
+                band = slice(top, min(top + band_px, camera.height))
+                with _timed(passes, name):
+                    picture[band] = render(scene, rows_of(camera, band), name, options=self._options).color
+                yield None
+            frames[name] = Frame(picture)
         shown = [_shown(frames[side.method], side, draw) for side in draw.sides]
-        return Drawn(camera, tuple(color for color, _ in shown), tuple(scale for _, scale in shown), passes)
+        yield Drawn(camera, tuple(color for color, _ in shown), tuple(scale for _, scale in shown), passes)
 
     def _choose(self, draw: Draw, scene: Gaussians) -> None:
         """Make the denoisers of what is asked for; those that stay keep what they remember."""
@@ -95,6 +107,11 @@ class Painter:
             return denoiser(name, threads=self._options.threads)
         weights = self._weights if draw.gamma is None else with_gamma(self._weights, draw.gamma)
         return denoiser(name, weights=weights, config=draw.config, threads=self._options.threads)
+
+
+def rows_of(camera: Camera, rows: slice) -> Camera:
+    """The camera that sees only these rows of the picture."""
+    return replace(camera, height=rows.stop - rows.start, cy=camera.cy - rows.start)
 
 
 def with_gamma(weights: HushWeights, gamma: float) -> HushWeights:
@@ -160,4 +177,4 @@ def _timed(passes: dict[str, float], name: str) -> Iterator[None]:
     start = perf_counter()
     yield
     if name:
-        passes[name] = round(1000 * (perf_counter() - start), 2)
+        passes[name] = round(passes.get(name, 0.0) + 1000 * (perf_counter() - start), 2)

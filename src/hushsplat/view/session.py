@@ -6,9 +6,9 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
@@ -21,7 +21,7 @@ from hushsplat.view.pace import Pace
 from hushsplat.view.painter import Drawn, Painter, jpeg, probe
 from hushsplat.view.protocol import Draw, Look, Message, Side
 from hushsplat.view.screenshot import png
-from hushsplat.view.studio import Studio
+from hushsplat.view.studio import Studio, StudioClosed
 
 IN_FLIGHT = 2  # frames that are drawn or on their way before the page has shown them
 STILL_FRAMES = 128  # after so many from one place the picture is as good as it gets
@@ -44,31 +44,38 @@ class Connection(Protocol):
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A frame, what it was asked for with, and how sharp it is."""
+class Order:
+    """What a frame is asked for with."""
 
-    drawn: Drawn
     look: Look
     draw: Draw
-    version: int
+    version: int  # of what is to be drawn
     scale: float  # of the canvas' sides
     moving: bool
-    number: int = 0  # of the frame, of all that this client gets
-    still_frames: int = 0  # how many sharp ones there are of this view
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A frame that is drawn."""
+
+    drawn: Drawn
+    order: Order
+    number: int  # of all frames that this client gets
+    still_frames: int  # how many sharp ones there are of this view
 
     def header(self) -> dict[str, Any]:
         """What the page is told beside the pictures."""
         return {
             "kind": "frame",
             "frame": self.number,
-            "sequence": self.look.sequence,
+            "sequence": self.order.look.sequence,
             "width": self.drawn.camera.width,
             "height": self.drawn.camera.height,
-            "scale": round(self.scale, 3),
-            "moving": self.moving,
+            "scale": round(self.order.scale, 3),
+            "moving": self.order.moving,
             "still_frames": self.still_frames,
-            "still_limit": _enough(self.draw),
-            "sides": [{"method": side.method, "show": side.show} for side in self.draw.sides],
+            "still_limit": _enough(self.order.draw),
+            "sides": [{"method": side.method, "show": side.show} for side in self.order.draw.sides],
             "legends": [legend(scale) for scale in self.drawn.scales],
         }
 
@@ -101,7 +108,7 @@ class Session:
         """Begin to draw; what nobody foresaw is logged, and ends the session."""
 
         def look_after(task: asyncio.Task[None]) -> None:
-            if not task.cancelled() and task.exception() is not None:
+            if not task.cancelled() and not isinstance(task.exception(), (StudioClosed, type(None))):
                 log.error("a session failed", exc_info=task.exception())
                 on_failure()
 
@@ -207,23 +214,28 @@ class Session:
             asked, version = time.monotonic(), self._version
             await self._slots.acquire()
             try:
-                shown = await self.studio.draw(self._next_frame)
+                order, drawn = await self._next_frame()
             except (HushsplatError, MemoryError) as error:
                 self._slots.release()
                 self._failed_version = version  # what cannot be drawn once cannot be drawn again
                 message = "not enough memory for this frame." if isinstance(error, MemoryError) else str(error)
                 await self.tell({"type": "error", "message": message})
                 continue
-            took_ms = 1000 * (time.monotonic() - asked)
-            if shown.moving:
-                self._pace.took(shown.scale, took_ms)
-            else:
-                self._pace.took_sharp(took_ms)
-            if not shown.moving and shown.version == self._version:
-                self._still_frames += 1
+            if drawn is None:
+                self._slots.release()
+                continue
+            self._learn(order, 1000 * (time.monotonic() - asked))
             self._frames += 1
-            self._drawn_version, self._last = shown.version, shown.drawn
-            await self._outbox.put(replace(shown, number=self._frames, still_frames=self._still_frames))
+            self._drawn_version, self._last = order.version, drawn
+            await self._outbox.put(Shown(drawn, order, self._frames, self._still_frames))
+
+    def _learn(self, order: Order, time_ms: float) -> None:
+        if order.moving:
+            self._pace.took(order.scale, time_ms)
+            return
+        self._pace.took_sharp(time_ms)
+        if order.version == self._version:
+            self._still_frames += 1
 
     async def _send_frames(self) -> None:
         while True:
@@ -249,19 +261,26 @@ class Session:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), timeout)
 
-    def _next_frame(self) -> Shown:
-        """Draw from the newest camera there is; runs in the drawing thread and changes nothing but the painter."""
+    async def _next_frame(self) -> tuple[Order, Drawn | None]:
+        """Draw from the newest camera there is; None if it moved on while a slow sharp frame was at it."""
+        order, work, drawn = await self.studio.draw(self._begin)
+        while drawn is None and (order.moving or order.version == self._version):
+            drawn = await self.studio.draw(partial(next, work))
+        return order, drawn
+
+    def _begin(self) -> tuple[Order, Iterator[Drawn | None], Drawn | None]:
+        """The first part of the next frame; runs in the drawing thread and changes nothing but the painter."""
         look, draw, version = self._look, self.draw, self._version
         if look is None:
             raise ViewError("there is no camera to draw from.")
         moving = time.monotonic() - self._moved_at < STILL_AFTER_S
         scale = self._pace.scale if moving and draw.adapt else 1.0
-        drawn = self._painter.paint(self.exhibit.gaussians, _fitting(look.camera, scale), draw, self._frames)
-        return Shown(drawn, look, draw, version, scale, moving)
+        work = self._painter.paint(self.exhibit.gaussians, _fitting(look.camera, scale), draw, self._frames)
+        return Order(look, draw, version, scale, moving), work, next(work)
 
 
 def _encoded(shown: Shown) -> list[bytes]:
-    return [jpeg(color, sharp=not shown.moving) for color in shown.drawn.pictures]
+    return [jpeg(color, sharp=not shown.order.moving) for color in shown.drawn.pictures]
 
 
 def _enough(draw: Draw) -> int:

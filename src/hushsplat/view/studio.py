@@ -31,6 +31,10 @@ class ViewerOptions:
     max_files: int = 4  # dropped scenes that are open at once, over all clients
 
 
+class StudioClosed(Exception):
+    """The viewer, or the whole program, is at its end: nothing is drawn any more."""
+
+
 class Studio:
     """One engine for everybody: whoever waits longest draws next.
 
@@ -51,7 +55,7 @@ class Studio:
 
     async def draw(self, work: Callable[[], Result]) -> Result:
         """Run work that uses the engine."""
-        return await asyncio.get_running_loop().run_in_executor(self._drawing, work)
+        return await _done(self._drawing, work)
 
     def submit(self, work: Callable[[], Result]) -> Future[Result]:
         """The same, asked for from a thread."""
@@ -59,15 +63,15 @@ class Studio:
 
     async def encode(self, work: Callable[[], Result]) -> Result:
         """Run work that turns pictures into bytes."""
-        return await asyncio.get_running_loop().run_in_executor(self._encoding, work)
+        return await _done(self._encoding, work)
 
     async def read(self, work: Callable[[], Result]) -> Result:
         """Run work that reads files; one at a time, because it may take much memory."""
-        return await asyncio.get_running_loop().run_in_executor(self._reading, work)
+        return await _done(self._reading, work)
 
     async def make_video(self, work: Callable[[], Result]) -> Result:
         """Run work that makes a video; two at a time, others wait."""
-        return await asyncio.get_running_loop().run_in_executor(self._videos, work)
+        return await _done(self._videos, work)
 
     def new_file(self, suffix: str) -> Path:
         """A name in the studio's folder that nobody can guess and no page has a say in."""
@@ -78,3 +82,11 @@ class Studio:
         for pool in (self._videos, self._drawing, self._encoding, self._reading):
             pool.shutdown(wait=True, cancel_futures=True)
         self._folder.cleanup()
+
+
+async def _done(pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
+    try:
+        future = pool.submit(work)
+    except RuntimeError as error:  # how a pool says that it takes no more
+        raise StudioClosed from error
+    return await asyncio.wrap_future(future)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
-from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -126,21 +125,27 @@ class Video:
         order, studio = self._order, self._studio
         painter = Painter(studio.weights, studio.options.render)
 
-        def paint(index: int) -> Future[Drawn]:
-            camera = order.track.camera(index)
-            return studio.submit(lambda: painter.paint(order.exhibit.gaussians, camera, order.draw, index))
+        def paint(index: int) -> Iterator[Drawn | None]:
+            return painter.paint(order.exhibit.gaussians, order.track.camera(index), order.draw, index)
 
         total = len(order.track)
         with video_writer(path, order.track.width, order.track.height, order.fps) as writer:
-            coming = paint(0)
+            work = paint(0)
+            coming = studio.submit(partial(next, work))
             for index in range(total):
-                drawn = coming.result()
-                if self._unwanted.is_set():
-                    raise Cancelled("the video was cancelled.")
+                while (drawn := coming.result()) is None:
+                    self._check_wanted()
+                    coming = studio.submit(partial(next, work))
+                self._check_wanted()
                 if index + 1 < total:
-                    coming = paint(index + 1)
+                    work = paint(index + 1)
+                    coming = studio.submit(partial(next, work))
                 writer.write(_whole(drawn, order.divider))
                 self._progress = index + 1
+
+    def _check_wanted(self) -> None:
+        if self._unwanted.is_set():
+            raise Cancelled("the video was cancelled.")
 
 
 def _whole(drawn: Drawn, divider: float) -> Float32[Array, "h w 3"]:
