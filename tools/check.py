@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = Path(sys.executable).parent  # not resolved: the scripts of a virtual environment lie beside its own python
 
 PYTHON = sys.executable
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")  # the same as in tests/view/conftest.py
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")  # the same as in tests/conftest.py
 CHECKS = (
     (PYTHON, "-m", "ruff", "check", "."),
     (PYTHON, "-m", "ruff", "format", "--check", "."),

@@ -1,29 +1,16 @@
-"""A running viewer, and a real browser to look at it with."""
+"""A running viewer, and its page."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from watch import listen, wait_for_frame
 
 import hushsplat
 from hushsplat.core.gaussians import Gaussians
 from hushsplat.view.launch import Viewer
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 
 @pytest.fixture(scope="session")
@@ -37,18 +24,6 @@ def viewer(scene: Gaussians) -> Iterator[Viewer]:
     cameras = [("Home", hushsplat.home_camera(320, 200)), ("Walk", hushsplat.walk_track().camera(40))]
     with hushsplat.view(scene, name="room", cameras=cameras, up="-y", port=0) as running:
         yield running
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Debian's chromium, or what HUSHSPLAT_BROWSER names."""
-    path = os.environ.get("HUSHSPLAT_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path is None:
-        pytest.fail("the page is tested in a real browser: install chromium, or name one in HUSHSPLAT_BROWSER.")
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
-        yield launched
-        launched.close()
 
 
 @pytest.fixture
