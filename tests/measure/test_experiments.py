@@ -269,3 +269,15 @@ def test_what_should_be_seen_is_the_same_kept_or_drawn_again(tmp_path: Path, mon
     monkeypatch.setattr(drawing, "MOST_KEPT_BYTES", 0)
     assert plan.run(tmp_path / "drawn", 1)[0].values == kept
     assert not list((tmp_path / "drawn").rglob("*.npy"))
+
+
+def test_what_was_kept_is_not_done_again_for_one_method_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["measure", "navigation", "synth:1k", *SMALL, "--workers", "1", "--keep", "-o", str(tmp_path / "r.json")]
+    words += ["--metrics", "psnr", "--methods", "raw"]
+    assert main(words) == 0
+    done: list[str] = []
+    run = running.done
+    monkeypatch.setattr(running, "done", lambda job, *rest: (done.append(job.method.name), run(job, *rest))[1])
+    assert main([*words, "svgf"]) == 0
+    assert done == ["svgf"]
+    assert [row["method"] for row in read_results(tmp_path / "r.json").rows] == ["raw", "svgf"]
