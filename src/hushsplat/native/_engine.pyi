@@ -121,6 +121,14 @@ def decode(
     threads: int,
     color: _Floats,
 ) -> None: ...
+def decode_view(
+    id: NDArray[np.int32],
+    depth: _Floats,
+    payload: _Floats,
+    axes: _Floats,
+    threads: int,
+    view: _Floats,
+) -> None: ...
 
 class Trust(Enum):
     learned = ...
