@@ -153,6 +153,10 @@ NB_MODULE(_engine, m) {
     bind_gradient(m);
     bind_baselines(m);
     bind_recycled(m);
+    m.def("peak_flops", [](int threads) { return hush::kernels().peak_flops(threads); }, "threads"_a,
+          nb::call_guard<nb::gil_scoped_release>(), "Multiplications and additions per second, at most.");
+    m.def("peak_bytes", [](int threads) { return hush::kernels().peak_bytes(threads); }, "threads"_a,
+          nb::call_guard<nb::gil_scoped_release>(), "Bytes per second from and to memory, at most.");
     m.def("default_threads", &hush::default_threads);
     m.def("instruction_sets", [] {
         std::vector<std::string> names;
