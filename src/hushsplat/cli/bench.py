@@ -15,7 +15,6 @@ import hushsplat
 from hushsplat.cli.console import Bar, progress_bar, results, status
 from hushsplat.cli.engine import choose_instruction_set
 from hushsplat.cli.flags import Flag, MaybeInt, MaybePath, MaybeText, SceneNames
-from hushsplat.cli.scene_argument import NamedScene, scene_argument
 from hushsplat.core.camera import Camera
 from hushsplat.core.errors import HushsplatError
 from hushsplat.core.framing import orbit_scene
@@ -25,6 +24,7 @@ from hushsplat.files.capture import load_capture
 from hushsplat.measure.denoising import with_random_payload
 from hushsplat.measure.roofline import Roofline, measure_peak, passes, rooflines
 from hushsplat.measure.timing import METHODS, Case, Frames, Ratio, Row, machine, measure, ratios, spread
+from hushsplat.scenes import NamedScene, scene_argument
 from hushsplat.synth import walk_track
 
 DESCRIPTION = """Time the methods side by side.
