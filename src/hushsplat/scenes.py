@@ -1,4 +1,4 @@
-"""A scene by name, as every command takes it: a file, or our own scene made by code."""
+"""A scene by name, as every command takes it: a file, our own scene made by code, or the one that comes along."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hushsplat.synth import room_and_garden
 
 PREFIX = "synth:"
 DEMO = "demo:"
+DEMO_FILE = Path(__file__).parent / "data" / "demo.sog"  # made by tools/make_demo_scene.py
 MULTIPLES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
@@ -22,12 +23,14 @@ class NamedScene:
 
     name: str
     gaussians: Gaussians
-    is_own: bool  # made by code: it comes with a camera and a walk
+    is_own: bool  # made by code, or trained on pictures of that: it comes with a camera and a walk
 
 
 def demo_scene() -> NamedScene:
-    """The scene that `hushsplat demo` shows."""
-    return NamedScene("demo", room_and_garden(300_000), is_own=True)
+    """The scene that comes with the package: our own, photographed and trained like anybody's."""
+    if not DEMO_FILE.is_file():
+        raise SceneError(f"{DEMO_FILE}: the scene of the package is not there; install it again.")
+    return NamedScene("demo", load(DEMO_FILE), is_own=True)
 
 
 def scene_argument(text: str, lod: int | None = None) -> NamedScene:
@@ -35,15 +38,10 @@ def scene_argument(text: str, lod: int | None = None) -> NamedScene:
     if text == DEMO:
         return demo_scene()
     if not text.startswith(PREFIX):
-        return NamedScene(_file_name(Path(text)), load(text, lod=lod), is_own=False)
+        return NamedScene(Path(text).name, load(text, lod=lod), is_own=False)
     if lod is not None:
         raise SceneError(f"{text}: has no levels of detail; say how many surfels instead, such as synth:200k.")
     return NamedScene(text, room_and_garden(_count(text)), is_own=True)
-
-
-def _file_name(path: Path) -> str:
-    """The name of the file; of a piece that is only numbered, such as 3_0 of a streamed scene, its folder's too."""
-    return path.name if any(map(str.isalpha, path.name)) else "/".join(path.parts[-2:])
 
 
 def _count(text: str) -> int:

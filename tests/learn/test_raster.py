@@ -11,6 +11,7 @@ from hushsplat.core.errors import RenderError
 from hushsplat.core.gaussians import Gaussians
 from hushsplat.learn.raster import Drawing, Rasterizer, SurfelTensors
 from hushsplat.learn.raster_twin import Region, TwinOptions, draw_twin
+from hushsplat.native import _engine
 from hushsplat.render import RenderOptions, render_ordered, render_sorted
 
 BACKGROUND = (0.2, 0.5, 0.7)
@@ -168,6 +169,23 @@ def test_two_pictures_before_one_backward(order: str) -> None:
     loss_of_drawing(Rasterizer(order).draw(alone, camera())).backward()
     for name, got, expected in zip(surfels._fields, one, alone, strict=True):
         assert torch.equal(got.grad, expected.grad), name
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("geometry", [False, True])
+def test_every_instruction_set_gives_the_same_gradients(order: str, geometry: bool) -> None:
+    surfels, chosen = cloud(300, seed=3, degree=2), _engine.instruction_set()
+    found = []
+    try:
+        for name in _engine.instruction_sets():
+            _engine.choose_instruction_set(name)
+            tensors = leaves(surfels, torch.float32)
+            loss_of_drawing(Rasterizer(order).draw(tensors, camera(), geometry=geometry)).backward()
+            found.append(tensors)
+    finally:
+        _engine.choose_instruction_set(chosen)
+    for name, first, last in zip(surfels._fields, found[0], found[-1], strict=True):
+        assert (first.grad - last.grad).abs().max() <= 2e-3 * first.grad.abs().max(), name
 
 
 def test_seen_says_who_took_part() -> None:

@@ -24,44 +24,22 @@ HUSH_INLINE void add(float* at, f8 value) { store(at, load(at) + value); }
 
 template <bool Surfels, bool LowPass, bool Clipped, Detail Wanted>
 __attribute__((noinline)) void blend(TileBuffers& buffers, const Footprint& f, f4 rgb, const float* normal) {
-    const f8 level = splat(f.p.log_opacity + kMaxLevel);
-    const f8 log2_opacity = splat(f.p.log_opacity * kHalfInverseLn2);
     const f8 red = splat(rgb[0]), green = splat(rgb[1]), blue = splat(rgb[2]);
-    for (int y = f.y0 & -kCell; y < f.y1; y += kCell) {
-        const CellRows<Surfels, LowPass, Clipped> rows(f, y);
-        for (int x = f.x0 & -kCell; x < f.x1; x += kCell) {
-            const uint64_t cell = 1ull << (y / kCell * kCells + x / kCell);
-            if (!(buffers.open & cell)) continue;
-            unsigned left = rows.needed(f, x, level);
-            if (!left) continue;
-            buffers.touched |= cell;
-            const f8 dx = splat((float)x + 0.5f - f.p.center_x) + iota();
-            for (; left; left &= left - 1) {
-                const int row = __builtin_ctz(left), at = (y + row) * kTile + x;
-                f8 rest = load(buffers.rest + at);
-                i8 counts = rest >= splat(kOpaque);
-                if (!any(counts)) continue;
-                Fragment g = fragment<Surfels, LowPass, Clipped>(f, rows, row, dx);
-                f8 squared = g.q / g.s;
-                counts &= squared < level;
-                if constexpr (Clipped) counts &= g.valid;
-                f8 alpha = exp2_negative(log2_opacity - squared * splat(kHalfLog2E));
-                f8 weight = select(counts, alpha * rest, splat(0));
-                store(buffers.rest + at, rest - weight);
-                add(buffers.color[0] + at, weight * red);
-                add(buffers.color[1] + at, weight * green);
-                add(buffers.color[2] + at, weight * blue);
-                if constexpr (Wanted != kColorOnly)
-                    add(buffers.geometry[0] + at, select(counts, weight / g.inverse_depth, splat(0)));
-                if constexpr (Wanted == kWithGeometry) {
-                    f8 first = select(counts, weight * g.inverse_depth, splat(0));
-                    add(buffers.geometry[1] + at, first);
-                    add(buffers.geometry[2] + at, select(counts, first * g.inverse_depth, splat(0)));
-                    for (int axis = 0; axis < 3; ++axis) add(buffers.geometry[3 + axis] + at, weight * splat(normal[axis]));
-                }
-            }
+    each_row<Surfels, LowPass, Clipped>(buffers, f, [&](const RowOfFragments& r) __attribute__((always_inline)) {
+        const f8 zero = splat(0), weight = r.alpha * r.rest, inverse = r.fragment.inverse_depth;
+        const int at = r.at;
+        store(buffers.rest + at, r.rest - weight);
+        add(buffers.color[0] + at, weight * red);
+        add(buffers.color[1] + at, weight * green);
+        add(buffers.color[2] + at, weight * blue);
+        if constexpr (Wanted != kColorOnly) add(buffers.geometry[0] + at, select(r.counts, weight / inverse, zero));
+        if constexpr (Wanted == kWithGeometry) {
+            const f8 first = select(r.counts, weight * inverse, zero);
+            add(buffers.geometry[1] + at, first);
+            add(buffers.geometry[2] + at, select(r.counts, first * inverse, zero));
+            for (int axis = 0; axis < 3; ++axis) add(buffers.geometry[3 + axis] + at, weight * splat(normal[axis]));
         }
-    }
+    });
 }
 
 template <bool Surfels, Detail Wanted>

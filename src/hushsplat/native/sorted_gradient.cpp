@@ -48,66 +48,43 @@ struct GradientTile : OpenTile {
 template <bool LowPass, bool Clipped, bool Geometry>
 __attribute__((noinline)) bool gather(GradientTile& tile, const Footprint& f, f4 rgb, const float* normal,
                                       PartialSums& partial) {
-    const f8 level = splat(f.p.log_opacity + kMaxLevel);
-    const f8 log2_opacity = splat(f.p.log_opacity * kHalfInverseLn2);
     const f8 red = splat(rgb[0]), green = splat(rgb[1]), blue = splat(rgb[2]);
     VectorSums<Geometry> sums;
     bool seen = false;
-    for (int y = f.y0 & -kCell; y < f.y1; y += kCell) {
-        const CellRows<true, LowPass, Clipped> rows(f, y);
-        for (int x = f.x0 & -kCell; x < f.x1; x += kCell) {
-            const uint64_t cell = 1ull << (y / kCell * kCells + x / kCell);
-            if (!(tile.open & cell)) continue;
-            unsigned left = rows.needed(f, x, level);
-            if (!left) continue;
-            tile.touched |= cell;
-            const f8 dx = splat((float)x + 0.5f - f.p.center_x) + iota();
-            for (; left; left &= left - 1) {
-                const int row = __builtin_ctz(left), at = (y + row) * kTile + x;
-                f8 rest = load(tile.rest + at);
-                i8 counts = rest >= splat(kOpaque);
-                if (!any(counts)) continue;
-                Fragment g = fragment<true, LowPass, Clipped>(f, rows, row, dx);
-                f8 squared = g.q / g.s;
-                counts &= squared < level;
-                if constexpr (Clipped) counts &= g.valid;
-                if (!any(counts)) continue;
-                seen = true;
-                const f8 zero = splat(0);
-                f8 alpha = select(counts, exp2_negative(log2_opacity - squared * splat(kHalfLog2E)), zero);
-                f8 weight = alpha * rest;
-                f8 by_red = load(tile.by_color[0] + at), by_green = load(tile.by_color[1] + at);
-                f8 by_blue = load(tile.by_color[2] + at);
-                f8 by_weight = red * by_red + green * by_green + blue * by_blue + load(tile.by_alpha + at);
-                f8 by_inverse_depth = zero;
-                if constexpr (Geometry) {
-                    f8 inverse = select(counts, g.inverse_depth, splat(1)), depth = splat(1) / inverse;
-                    f8 by_depth = load(tile.by_geometry[0] + at), by_square = load(tile.by_geometry[2] + at);
-                    f8 by_first = load(tile.by_geometry[1] + at);
-                    by_weight += depth * by_depth + inverse * by_first + inverse * inverse * by_square;
-                    by_inverse_depth = weight * (by_first + splat(2) * inverse * by_square - depth * depth * by_depth);
-                    for (int axis = 0; axis < 3; ++axis) {
-                        f8 by_axis = load(tile.by_geometry[3 + axis] + at);
-                        by_weight += splat(normal[axis]) * by_axis;
-                        sums.row[kSumNormal + axis] += weight * by_axis;
-                    }
-                }
-                f8 behind = load(tile.behind + at) - weight * by_weight;
-                store(tile.behind + at, behind);
-                store(tile.rest + at, rest - weight);
-                f8 by_alpha = rest * by_weight - behind / max(splat(1) - alpha, splat(kLeastThrough));
-                f8 h = splat(-0.5f) * alpha * by_alpha;
-                const f8 dy = splat((float)(y + row) + 0.5f - f.p.center_y);
-                sums.row[kSumRed] += weight * by_red;
-                sums.row[kSumGreen] += weight * by_green;
-                sums.row[kSumBlue] += weight * by_blue;
-                squared = select(counts, squared, zero);
-                const f8 t = select(counts, g.t, splat(1));
-                sums.add(dx, dy, h, squared, t, g.plane);
-                if constexpr (Geometry) sums.add_inverse_depth(dx, dy, by_inverse_depth, f.p.inverse_depth, t, g.plane);
+    each_row<true, LowPass, Clipped>(tile, f, [&](const RowOfFragments& r) __attribute__((always_inline)) {
+        if (!any(r.counts)) return;
+        seen = true;
+        const int at = r.at;
+        const f8 zero = splat(0), one = splat(1), weight = r.alpha * r.rest, dy = splat(r.dy);
+        const f8 by_red = load(tile.by_color[0] + at), by_green = load(tile.by_color[1] + at);
+        const f8 by_blue = load(tile.by_color[2] + at);
+        f8 by_weight = red * by_red + green * by_green + blue * by_blue + load(tile.by_alpha + at);
+        f8 by_inverse_depth = zero;
+        if constexpr (Geometry) {
+            const f8 inverse = select(r.counts, r.fragment.inverse_depth, one), depth = one / inverse;
+            const f8 by_depth = load(tile.by_geometry[0] + at), by_first = load(tile.by_geometry[1] + at);
+            const f8 by_square = load(tile.by_geometry[2] + at);
+            by_weight += depth * by_depth + inverse * by_first + inverse * inverse * by_square;
+            by_inverse_depth = weight * (by_first + splat(2) * inverse * by_square - depth * depth * by_depth);
+            for (int axis = 0; axis < 3; ++axis) {
+                const f8 by_axis = load(tile.by_geometry[3 + axis] + at);
+                by_weight += splat(normal[axis]) * by_axis;
+                sums.row[kSumNormal + axis] += weight * by_axis;
             }
         }
-    }
+        const f8 behind = load(tile.behind + at) - weight * by_weight;
+        store(tile.behind + at, behind);
+        store(tile.rest + at, r.rest - weight);
+        const f8 by_alpha = r.rest * by_weight - behind / max(one - r.alpha, splat(kLeastThrough));
+        const f8 h = splat(-0.5f) * r.alpha * by_alpha;
+        sums.row[kSumRed] += weight * by_red;
+        sums.row[kSumGreen] += weight * by_green;
+        sums.row[kSumBlue] += weight * by_blue;
+        const f8 t = select(r.counts, r.fragment.t, one);
+        sums.add(r.dx, dy, h, select(r.counts, r.squared, zero), t, r.fragment.plane);
+        if constexpr (Geometry)
+            sums.add_inverse_depth(r.dx, dy, by_inverse_depth, f.p.inverse_depth, t, r.fragment.plane);
+    });
     if (seen) sums.store_to(partial);
     return seen;
 }

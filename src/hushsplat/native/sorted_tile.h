@@ -85,6 +85,52 @@ struct OpenTile {
     }
 };
 
+// A row of eight pixels of which some take a fragment.
+struct RowOfFragments {
+    int at;        // of the first pixel in the tile's buffers
+    f8 dx;
+    float dy;      // px, from the projected centre
+    f8 rest;       // transmittance before the fragments
+    f8 squared;    // D²
+    f8 alpha;      // 0 in lanes without a fragment
+    i8 counts;     // lanes with one
+    Fragment fragment;
+};
+
+// Calls visit(row) for what a Gaussian still adds to the tile; the visitor blends, and stores the new transmittance.
+template <bool Surfels, bool LowPass, bool Clipped, class Visit>
+HUSH_INLINE void each_row(OpenTile& tile, const Footprint& f, Visit&& visit) {
+    const f8 level = splat(f.p.log_opacity + kMaxLevel);
+    const f8 log2_opacity = splat(f.p.log_opacity * kHalfInverseLn2);
+    for (int y = f.y0 & -kCell; y < f.y1; y += kCell) {
+        const CellRows<Surfels, LowPass, Clipped> rows(f, y);
+        for (int x = f.x0 & -kCell; x < f.x1; x += kCell) {
+            const uint64_t cell = 1ull << (y / kCell * kCells + x / kCell);
+            if (!(tile.open & cell)) continue;
+            unsigned left = rows.needed(f, x, level);
+            if (!left) continue;
+            tile.touched |= cell;
+            RowOfFragments r;
+            r.dx = splat((float)x + 0.5f - f.p.center_x) + iota();
+            for (; left; left &= left - 1) {
+                const int row = __builtin_ctz(left);
+                r.at = (y + row) * kTile + x;
+                r.dy = (float)(y + row) + 0.5f - f.p.center_y;
+                r.rest = load(tile.rest + r.at);
+                r.counts = r.rest >= splat(kOpaque);
+                if (!any(r.counts)) continue;
+                r.fragment = fragment<Surfels, LowPass, Clipped>(f, rows, row, r.dx);
+                r.squared = r.fragment.q / r.fragment.s;
+                r.counts &= r.squared < level;
+                if constexpr (Clipped) r.counts &= r.fragment.valid;
+                f8 alpha = exp2_negative(log2_opacity - r.squared * splat(kHalfLog2E));
+                r.alpha = select(r.counts, alpha, splat(0));
+                visit(r);
+            }
+        }
+    }
+}
+
 // True if some cell under the footprint is still open.
 HUSH_INLINE bool visible(const OpenTile& buffers, const Footprint& f) {
     int cx0 = f.x0 / kCell, cx1 = (f.x1 - 1) / kCell, cy0 = f.y0 / kCell, cy1 = (f.y1 - 1) / kCell;
