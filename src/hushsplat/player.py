@@ -74,11 +74,14 @@ def denoiser(
     """A denoiser for any stochastic renderer: `frame, state = it.step(observation, camera, state)`."""
     if name not in LEARNED:
         return denoiser_by_name(name, config=config, threads=threads)
+    return denoiser_by_name(name, weights=weights_of(weights), config=config, threads=threads)
+
+
+def weights_of(weights: HushWeights | str | os.PathLike[str] | None) -> HushWeights:
+    """Weights as they are, from a file, or those of the package."""
     if weights is None:
-        weights = default_weights()
-    elif not isinstance(weights, HushWeights):
-        weights = read_weights(weights)
-    return denoiser_by_name(name, weights=weights, config=config, threads=threads)
+        return default_weights()
+    return weights if isinstance(weights, HushWeights) else read_weights(weights)
 
 
 def observe(scene: Gaussians, camera: Camera, noise: Noise, options: RenderOptions) -> Observation:

@@ -38,10 +38,15 @@ def scene_argument(text: str, lod: int | None = None) -> NamedScene:
     if text == DEMO:
         return demo_scene()
     if not text.startswith(PREFIX):
-        return NamedScene(Path(text).name, load(text, lod=lod), is_own=False)
+        return NamedScene(_file_name(Path(text)), load(text, lod=lod), is_own=False)
     if lod is not None:
         raise SceneError(f"{text}: has no levels of detail; say how many surfels instead, such as synth:200k.")
     return NamedScene(text, room_and_garden(_count(text)), is_own=True)
+
+
+def _file_name(path: Path) -> str:
+    """The name of the file; of a piece that is only numbered, such as 3_0 of a streamed scene, its folder's too."""
+    return path.name if any(map(str.isalpha, path.name)) else "/".join(path.parts[-2:])
 
 
 def _count(text: str) -> int:

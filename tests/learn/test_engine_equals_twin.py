@@ -68,18 +68,22 @@ def test_engine_equals_twin_where_pixels_cannot_be_used():
     check_stream(stream, HushConfig())
 
 
-def check_stream(stream, config):
+def check_stream(stream, config, most_in_a_frame=MAX_FLIPPED):
+    """Of every output, the share of values that differ: over all frames at most MAX_FLIPPED, and so in each frame."""
     weights = random_weights()
     twin = Denoiser.from_weights(weights)
     state = twin_state = None
+    shares: dict[str, list[float]] = {}
     for seen, camera in stream:
         frame, state = step(seen, camera, state, weights=weights, config=config, with_views=True)
         with torch.no_grad():
             twin_frame, twin_state = twin_step(twin, TensorObservation.from_numpy(seen), camera, twin_state, config)
         expected = twin_frame.to_numpy()
-        for name, view in {**frame.views, "shown": frame.color}.items():
-            other = expected.color if name == "shown" else expected.views[name]
-            error = np.abs(view - other) / np.maximum(SCALES.get(name, 1.0), np.abs(other))
-            assert np.mean(error > TOLERANCE) <= MAX_FLIPPED, name
-        difference = np.abs(state.values - twin_state.to_numpy().values) / np.maximum(np.abs(state.values), 1)
-        assert np.mean(difference > TOLERANCE) <= MAX_FLIPPED
+        pairs = {name: (view, expected.views[name]) for name, view in frame.views.items()}
+        pairs |= {"shown": (frame.color, expected.color), "state": (state.values, twin_state.to_numpy().values)}
+        for name, (value, other) in pairs.items():
+            error = np.abs(value - other) / np.maximum(SCALES.get(name, 1.0), np.abs(other))
+            shares.setdefault(name, []).append(np.mean(error > TOLERANCE))
+    for name, differing in shares.items():
+        assert max(differing) <= most_in_a_frame, name
+        assert np.mean(differing) <= MAX_FLIPPED, name

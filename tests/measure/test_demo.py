@@ -81,3 +81,8 @@ def test_compare_does_the_same_for_anybody(tmp_path: Path, capsys: pytest.Captur
     with Image.open(tmp_path / "00.png") as picture:
         assert picture.size == (4 * 60, 40)
     assert "synth:2k has no payload for hush; hush-zero-shot draws it." in capsys.readouterr().err
+
+
+def test_a_piece_that_is_only_numbered_is_named_with_its_folder() -> None:
+    assert scenes._file_name(Path("data/showroom/3_0")) == "showroom/3_0"
+    assert scenes._file_name(Path("data/garden.ply")) == "garden.ply"

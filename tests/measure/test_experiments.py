@@ -17,7 +17,7 @@ from hushsplat.core.camera import Camera
 from hushsplat.core.errors import MeasureError
 from hushsplat.core.paths import orbit
 from hushsplat.denoise import HushConfig
-from hushsplat.measure import running
+from hushsplat.measure import drawing, running
 from hushsplat.measure.experiments import (
     SIGMAS,
     Pace,
@@ -200,7 +200,7 @@ def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from hushsplat.cli.main import main
-from hushsplat.measure import running
+from hushsplat.measure import drawing, running
 
 jobs, run = [], running.done
 
@@ -259,3 +259,25 @@ def test_timing_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "hush-zero-shot: spatial filter" in times and times["raw"]["frames"] == 2
     out, _ = capsys.readouterr()
     assert "milliseconds per frame" in out and "the denoiser's parts" in out
+
+
+def test_what_should_be_seen_is_the_same_kept_or_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shot = moving()
+    plan = Plan((Task(shot, Method("svgf", "svgf"), shot.measured),), Measuring())
+    kept = plan.run(tmp_path / "kept", 1)[0].values
+    assert len(list((tmp_path / "kept").rglob("expected/*.npy"))) == 4  # two frames that count and two before them
+    monkeypatch.setattr(drawing, "MOST_KEPT_BYTES", 0)
+    assert plan.run(tmp_path / "drawn", 1)[0].values == kept
+    assert not list((tmp_path / "drawn").rglob("*.npy"))
+
+
+def test_what_was_kept_is_not_done_again_for_one_method_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["measure", "navigation", "synth:1k", *SMALL, "--workers", "1", "--keep", "-o", str(tmp_path / "r.json")]
+    words += ["--metrics", "psnr", "--methods", "raw"]
+    assert main(words) == 0
+    done: list[str] = []
+    run = running.done
+    monkeypatch.setattr(running, "done", lambda job, *rest: (done.append(job.method.name), run(job, *rest))[1])
+    assert main([*words, "svgf"]) == 0
+    assert done == ["svgf"]
+    assert [row["method"] for row in read_results(tmp_path / "r.json").rows] == ["raw", "svgf"]

@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Literal
 
+import tyro
 from rich.table import Table
 
 import hushsplat
-from hushsplat.cli.console import progress_bar, results, status
+from hushsplat.cli.console import Bar, progress_bar, results, status
 from hushsplat.cli.engine import choose_instruction_set
 from hushsplat.cli.flags import Flag, MaybeInt, MaybePath, MaybeText, SceneNames
-from hushsplat.cli.scene_argument import NamedScene, scene_argument
 from hushsplat.core.camera import Camera
 from hushsplat.core.errors import HushsplatError
 from hushsplat.core.framing import orbit_scene
+from hushsplat.denoise import LEARNED
 from hushsplat.denoise import METHODS as DENOISERS
 from hushsplat.files.capture import load_capture
-from hushsplat.measure.timing import METHODS, Case, Ratio, Row, machine, measure, ratios, spread
+from hushsplat.measure.denoising import with_random_payload
+from hushsplat.measure.roofline import Roofline, measure_peak, passes, rooflines
+from hushsplat.measure.timing import METHODS, Case, Frames, Ratio, Row, machine, measure, ratios, spread
+from hushsplat.scenes import NamedScene, scene_argument
 from hushsplat.synth import walk_track
 
 DESCRIPTION = """Time the methods side by side.
@@ -30,12 +34,15 @@ One frame of each in turn, all over again in every round.
 `hush` is one step of that denoiser while the camera turns, `raw+hush` the same with the frame it takes.
 A time is the median over the rounds, averaged over the cameras: those of the walk through our own scene, those of
 a capture, or those of an orbit. Ratios are what to trust; times depend on what else the machine does.
+Beside a step of `hush` stands its roofline: what its arithmetic and its bytes would take at this machine's peak.
 
 Examples of use:
   hushsplat bench                                   our scene at 200k, 500k and 2M surfels
   hushsplat bench synth:500k --methods raw exact reference --sizes 640x360
   hushsplat bench bonsai.splat --capture bonsai/    from the capture's own cameras
   hushsplat bench synth:500k --denoisers            every denoiser beside raw and reference
+  hushsplat bench bonsai.splat --methods raw reference raw+hush --payload
+  hushsplat bench synth:500k --methods hush-zero-shot --against torch --threads 0
   hushsplat bench --json > bench.json               rows as flat records, and the machine
 """
 if TYPE_CHECKING:
@@ -53,6 +60,9 @@ class Bench:
     methods: tuple[Method, ...] = ("raw", "reference")  # what to time
     denoisers: Flag = False  # time every denoiser that fits the scene too, alone and with raw
     weights: MaybePath = None  # of hush: a .safetensors file; the package's own if not said
+    payload: Flag = False  # give scenes without a payload a random one, so that hush can be timed
+    # also time the same step by the twin in PyTorch, as it is and compiled (a minute or two); needs hushsplat[learn]
+    against: Annotated[Literal["torch"] | None, tyro.conf.arg(metavar="{torch}", help_behavior_hint="")] = None
     threads: tuple[int, ...] = (1, 0)  # thread counts, 0: all cores
     rounds: int = 7  # >= 1: how often each camera is drawn by each method
     cameras: int = 6  # >= 1: how many, spread over the walk, the capture or the orbit
@@ -73,14 +83,22 @@ class Bench:
         for text in self.scenes:
             with status(f"reading {text}", self.quiet):
                 scene = scene_argument(text, None if text.startswith("synth:") else self.lod)
+            if self.payload:
+                scene = replace(scene, gaussians=with_random_payload(scene.gaussians))
             rows += self._measure(scene, sizes)
             own += [scene.name] * scene.is_own
         found = ratios(rows, own)
+        with status("measuring the machine's peak", self.quiet):
+            peaks = {count: measure_peak(count) for count in {row.threads for row in rows if row.method in LEARNED}}
+        bounds = rooflines(rows, peaks)
         if self.json:
             flat = [asdict(row) for row in rows]
-            print(json.dumps({"rows": flat, "ratios": list(map(asdict, found)), **_about()}))
+            bound = [{**asdict(each), "bound_ms": each.bound_ms, "ratio": each.ratio} for each in bounds]
+            print(json.dumps({"rows": flat, "ratios": list(map(asdict, found)), "rooflines": bound, **_about()}))
         else:
             _print_tables(rows, found)
+            if bounds:
+                _print_rooflines(bounds)
 
     def _measure(self, scene: NamedScene, sizes: Sequence[tuple[int, int]]) -> list[Row]:
         views = self._views(scene)
@@ -89,10 +107,27 @@ class Bench:
         if self.denoisers:
             fitting = [name for name in DENOISERS if name != "hush" or scene.gaussians.payload is not None]
             methods = tuple(dict.fromkeys([*methods, *fitting, *(f"raw+{name}" for name in fitting)]))
-        steps = sum(len(case.cameras) for case in cases) * self.rounds * len(methods) * len(set(self.threads))
-        with progress_bar(f"timing {scene.name}", steps, self.quiet) as bar:
-            measured = [measure(case, methods, self.threads, self.rounds, bar.advance, self.weights) for case in cases]
-        return [row for rows in measured for row in rows]
+        compared = [name for name in LEARNED if name in methods] or ["hush-zero-shot"]
+        if self.against == "torch":
+            methods = tuple(dict.fromkeys([*methods, *compared]))
+        rows: list[Row] = []
+        for case in cases:
+            others: dict[str, Frames] = {}
+            if self.against == "torch":
+                others = _torch_frames(compared, self.weights)  # anew, so that each size is compiled for itself
+            variants = (len(methods) + len(others)) * len(set(self.threads))
+            text = f"timing {scene.name}, {case.cameras[0].width}×{case.cameras[0].height}"
+            with progress_bar(text, len(case.cameras) * self.rounds * variants, self.quiet) as bar:
+
+                def warm_up(name: str, bar: Bar = bar) -> None:
+                    bar.describe(f"warming up {name}" + (", compiling takes a while" if "compile" in name else ""))
+
+                def timed(bar: Bar = bar, text: str = text) -> None:
+                    bar.describe(text)
+                    bar.advance()
+
+                rows += measure(case, methods, self.threads, self.rounds, timed, self.weights, others, warm_up)
+        return rows
 
     def _views(self, scene: NamedScene) -> list[Camera]:
         if scene.is_own:
@@ -102,6 +137,12 @@ class Bench:
         else:
             track = orbit_scene(scene.gaussians, 800, 532, seconds=float(self.cameras), fps=1.0)
         return [track.camera(index) for index in range(len(track))]
+
+
+def _torch_frames(methods: Sequence[str], weights: MaybePath) -> dict[str, Frames]:
+    from hushsplat.learn.timed_twin import twin_frames  # says how to install PyTorch if it is not there
+
+    return {name: frames for method in methods for name, frames in twin_frames(method, weights).items()}
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -130,3 +171,20 @@ def _print_tables(rows: Sequence[Row], found: Sequence[Ratio]) -> None:
         size, threads = f"{ratio.width}×{ratio.height}", str(ratio.threads or "")
         compared.add_row(ratio.name, ratio.scene, size, ratio.method, threads, f"{ratio.value:.2f}")
     results().print(times, compared)
+
+
+def _print_rooflines(bounds: Sequence[Roofline]) -> None:
+    columns = ("scene", "size", "method", "threads", "GFLOP/s", "GB/s", "compute", "memory", "measured, ms", "ratio")
+    table = Table(*columns, title="the roofline of the step, and how many times longer it took")
+    for row in bounds:
+        times = (row.peak_gflops, row.peak_gbytes, row.compute_ms, row.memory_ms, row.measured_ms)
+        numbers = [*(f"{value:.1f}" for value in times), f"{row.ratio:.2f}"]
+        table.add_row(row.scene, f"{row.width}×{row.height}", row.method, str(row.threads), *numbers)
+    names = [part.name for part in passes(zero_shot=True)]
+    work = Table("a pixel of", *names, "together", title="what the passes cost")
+    for method in dict.fromkeys(row.method for row in bounds):
+        parts = passes(method == "hush-zero-shot")
+        flops, moved = [part.flops for part in parts], [part.bytes for part in parts]
+        work.add_row(f"{method}: operations", *(f"{count:.0f}" for count in (*flops, sum(flops))))
+        work.add_row(f"{method}: bytes", *(f"{count:.0f}" for count in (*moved, sum(moved))))
+    results().print(work, table)

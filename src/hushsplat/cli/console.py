@@ -33,6 +33,11 @@ class Bar:
         if self._progress is not None and self._task is not None:
             self._progress.advance(self._task, steps)
 
+    def describe(self, text: str) -> None:
+        """What is done now."""
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, description=text)
+
 
 @contextmanager
 def progress_bar(text: str, total: int, quiet: bool = False) -> Iterator[Bar]:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from hushsplat.cli.console import bytes_text, results, status
 from hushsplat.cli.flags import Flag, MaybeInt, SceneName, TargetPath
-from hushsplat.cli.scene_argument import PREFIX, scene_argument
 from hushsplat.core.errors import HushsplatError
 from hushsplat.core.selection import with_min_opacity, with_sh_degree
 from hushsplat.files.describe import bytes_on_disk
 from hushsplat.files.scene import save
+from hushsplat.scenes import PREFIX, scene_argument
 
 DESCRIPTION = """Write a scene in another format.
 

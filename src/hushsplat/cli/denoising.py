@@ -10,7 +10,6 @@ from jaxtyping import Float32
 from numpy import ndarray as Array
 
 from hushsplat.cli.flags import MaybeInt, MaybePath
-from hushsplat.cli.scene_argument import NamedScene
 from hushsplat.core.camera import Camera
 from hushsplat.core.errors import HushsplatError
 from hushsplat.core.frame import Frame
@@ -18,6 +17,7 @@ from hushsplat.core.track import Track
 from hushsplat.denoise import LEARNED, METHODS, SHOWN, Denoiser, HushConfig, view_picture
 from hushsplat.files.legend import BAR_HEIGHT, BAR_WIDTH, with_scale
 from hushsplat.player import denoiser
+from hushsplat.scenes import NamedScene
 
 STILL_FRAMES = 64  # after which hush has found its picture; the accumulated path goes on to 128
 

@@ -11,7 +11,6 @@ from rich.table import Table
 
 from hushsplat.cli.console import bytes_text, results
 from hushsplat.cli.flags import AnyPath, Flag, MaybeInt
-from hushsplat.cli.scene_argument import PREFIX, scene_argument
 from hushsplat.core.capture import Capture
 from hushsplat.core.errors import HushsplatError
 from hushsplat.core.gaussians import Gaussians
@@ -20,6 +19,7 @@ from hushsplat.core.track import Track
 from hushsplat.files.capture import load_capture
 from hushsplat.files.describe import ContentKind, bytes_on_disk, content_kind, levels_of_detail, scene_format
 from hushsplat.files.tracks import load_track
+from hushsplat.scenes import PREFIX, scene_argument
 
 DESCRIPTION = """Say what is in a scene, a capture or a track.
 

@@ -104,6 +104,7 @@ class Measure:
     weights: MaybePath = None  # of hush: a .safetensors file; the package's own if not said
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
     workers: int = 0  # processes; 0: one for each core; the results are the same for any number
+    keep: Flag = False  # keep all frames: the same command with more methods or metrics then does only what is new
     quiet: Flag = False  # no progress bar
 
     def run(self) -> None:
@@ -132,6 +133,7 @@ class Measure:
                 missing=wanted.missing,
                 notes=notes,
                 workers=self.workers,
+                keep=self.keep,
                 on_plan=plan_bar(stack, f"measuring {self.experiment}", self.quiet),
             )
         print_results(found, self.output)
@@ -241,7 +243,7 @@ class Measure:
         words = ["hushsplat", "measure", self.experiment, *self.scenes]
         for field in fields(self)[2:]:
             value = getattr(self, field.name)
-            if field.name in ("quiet", "workers") or value == field.default or field.default is MISSING:
+            if field.name in ("quiet", "workers", "keep") or value == field.default or field.default is MISSING:
                 continue
             words += ["--" + field.name.replace("_", "-"), *(value if isinstance(value, tuple) else [value])]
         return shlex.join(map(str, words))

@@ -16,7 +16,6 @@ from hushsplat.cli.console import progress_bar, status
 from hushsplat.cli.denoising import Denoising
 from hushsplat.cli.engine import choose_instruction_set
 from hushsplat.cli.flags import Color, Flag, MaybeInt, MaybeText, OutputPath, SceneName
-from hushsplat.cli.scene_argument import scene_argument
 from hushsplat.cli.views import Views
 from hushsplat.core.camera import Camera
 from hushsplat.core.errors import HushsplatError
@@ -28,6 +27,7 @@ from hushsplat.files.video import DEFAULT_CRF
 from hushsplat.player import METHODS, Noise, play_side_by_side
 from hushsplat.render import SAMPLERS, RenderOptions
 from hushsplat.render.engine import NEAR
+from hushsplat.scenes import scene_argument
 
 DESCRIPTION = """Draw a scene, as a picture or along a track.
 

@@ -13,7 +13,6 @@ from hushsplat.cli.console import results, status
 from hushsplat.cli.engine import choose_instruction_set
 from hushsplat.cli.flags import Color, Flag, MaybeInt, MaybePath, MaybeText, MaybeUp, SceneName
 from hushsplat.cli.render import BACKGROUNDS
-from hushsplat.cli.scene_argument import NamedScene, scene_argument
 from hushsplat.core.camera import Camera
 from hushsplat.core.errors import HushsplatError
 from hushsplat.files.capture import load_capture
@@ -21,6 +20,7 @@ from hushsplat.files.weights import read_weights
 from hushsplat.player import METHODS
 from hushsplat.render import RenderOptions
 from hushsplat.render.engine import NEAR
+from hushsplat.scenes import NamedScene, scene_argument
 from hushsplat.synth import home_camera, view_cameras
 from hushsplat.view.studio import ViewerOptions
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushsplat.cli.flags import Flag, MaybeFloat, MaybeInt, MaybePath, MaybeUp
-from hushsplat.cli.scene_argument import NamedScene
 from hushsplat.core.camera import Camera
 from hushsplat.core.capture import Capture, View
 from hushsplat.core.errors import CameraError, HushsplatError
@@ -16,6 +15,7 @@ from hushsplat.core.track import Track
 from hushsplat.files.capture import load_capture
 from hushsplat.files.frames import frame_rate
 from hushsplat.files.tracks import load_track
+from hushsplat.scenes import NamedScene
 from hushsplat.synth import home_camera, walk_track
 
 WIDTH, HEIGHT, FOV_Y_DEG = 800, 532, 50.0

@@ -23,7 +23,7 @@ def reproject(depth: Float[Tensor, "h w"], camera: Camera, state: TensorState | 
     filled = fill_holes(depth, config.far_depth)
     if state is None or state.values.shape[:2] != depth.shape:
         return _no_history(filled)
-    motion = CameraMotion.between(state.camera, camera, config.static_tolerance)
+    motion = _motion_between(state.camera, camera, config.static_tolerance)
     if motion.static:
         return History(
             values=state.values.detach(),
@@ -49,6 +49,11 @@ def reproject(depth: Float[Tensor, "h w"], camera: Camera, state: TensorState | 
         filled_depth=filled,
         static=False,
     )
+
+
+@torch.compiler.disable  # float64 arithmetic on a few numbers, in numpy
+def _motion_between(previous: Camera, current: Camera, static_tolerance: float) -> CameraMotion:
+    return CameraMotion.between(previous, current, static_tolerance)
 
 
 def fill_holes(depth: Float[Tensor, "h w"], far: float) -> Float[Tensor, "h w"]:

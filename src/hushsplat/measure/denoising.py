@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hushsplat.core.camera import Camera
-from hushsplat.core.gaussians import Gaussians
+from hushsplat.core.gaussians import PAYLOAD_FLOATS, Gaussians
 from hushsplat.core.stream import Observation
 from hushsplat.denoise import LEARNED, METHODS, Denoiser
 from hushsplat.player import Noise, observe
@@ -29,12 +29,37 @@ def prepared_step(
     frame: int,
 ) -> Callable[[], Any]:
     """What is timed, ready to run: the frame before has been seen; of a bare denoiser this one has been drawn too."""
-    before = turned(camera, TURN_DEG)
-    _, state = denoiser.step(observe(gaussians, before, Noise(frame=frame), options), before, None)
     if row in METHODS:
-        observation = observe(gaussians, camera, Noise(frame=frame + 1), options)
+        observation, state = continued_stream(denoiser, gaussians, camera, options, frame)
         return lambda: denoiser.step(observation, camera, state)
+    state = _state_before(denoiser, gaussians, camera, options, frame)
     return lambda: denoiser.step(observe(gaussians, camera, Noise(frame=frame + 1), options), camera, state)
+
+
+def continued_stream(
+    denoiser: Denoiser,
+    gaussians: Gaussians,
+    camera: Camera,
+    options: RenderOptions,
+    frame: int,
+) -> tuple[Observation, Any]:
+    """A noisy frame of a moving camera, and the denoiser's state after the one before."""
+    state = _state_before(denoiser, gaussians, camera, options, frame)
+    return observe(gaussians, camera, Noise(frame=frame + 1), options), state
+
+
+def _state_before(denoiser: Denoiser, gaussians: Gaussians, camera: Camera, options: RenderOptions, frame: int) -> Any:
+    before = turned(camera, TURN_DEG)
+    return denoiser.step(observe(gaussians, before, Noise(frame=frame), options), before, None)[1]
+
+
+def with_random_payload(gaussians: Gaussians) -> Gaussians:
+    """The scene, with a payload for kernels of many sizes and directions if it has none: to time `hush` on it."""
+    if gaussians.payload is not None:
+        return gaussians
+    payload = np.random.default_rng(0).standard_normal((len(gaussians), PAYLOAD_FLOATS)).astype(np.float32)
+    payload[:, :9] *= 2  # px at a distance of 1: V0 and V1 are of the size of a pixel
+    return replace(gaussians, payload=payload)
 
 
 def turned(camera: Camera, degrees: float) -> Camera:

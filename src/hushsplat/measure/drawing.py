@@ -32,6 +32,8 @@ from hushsplat.scenes import scene_argument
 EXPECTED = Method("expected", "expected")  # what should be seen, drawn like a method
 DRAWN_METRICS = ("psnr", "ssim", "flicker")
 VIEWS = ("trust_s", "frames_s", "gate", "motion", "variance", "ellipse")  # that reports show of a learned denoiser
+BYTES_KEPT = 16  # a pixel of what should be seen, with its depth
+MOST_KEPT_BYTES = 2**31  # of one shot; of longer ones every job draws anew what should be seen
 BLOCK = 64  # samples of `mean` that are drawn at once
 
 
@@ -59,9 +61,10 @@ class DrawJob:
         """Each metric's values, one for each frame."""
         scene = _scene(self.shot.scene)
         options = RenderOptions(threads=threads)
-        truth = Truth(self.shot, scene, options)
+        truth = Truth(self.shot, scene, options, folder)
         if self.method == EXPECTED:
             for frame in self.frames:
+                truth.keep(frame)
                 _save(picture_path(folder, self.shot, EXPECTED, frame), truth.at(frame).color)
             return {}
         values: dict[str, list[float | None]] = {metric: [] for metric in self.metrics}
@@ -119,9 +122,11 @@ class DrawJob:
 class Truth:
     """What should be seen: the photograph, or `reference` from the same camera."""
 
-    def __init__(self, shot: Shot, scene: Gaussians, options: RenderOptions) -> None:
-        self._shot, self._scene, self._options = shot, scene, options
+    def __init__(self, shot: Shot, scene: Gaussians, options: RenderOptions, folder: Path) -> None:
+        self._shot, self._scene, self._options, self._folder = shot, scene, options, folder
         self._known: dict[int, tuple[Camera, Picture]] = {}
+        pixels = shot.cameras[0].width * shot.cameras[0].height
+        self._is_kept = not shot.is_still and 2 * len(shot.measured) * pixels * BYTES_KEPT <= MOST_KEPT_BYTES
 
     def at(self, frame: int) -> Picture:
         """The picture and its depth; of a photograph the depth is not known."""
@@ -130,8 +135,30 @@ class Truth:
         if known is None:
             while len(self._known) > 1:
                 del self._known[next(iter(self._known))]
-            known = self._known[id(camera)] = (camera, self._drawn(camera))
+            known = self._known[id(camera)] = (camera, self._kept(frame) or self._drawn(camera))
         return known[1]
+
+    def keep(self, frame: int) -> None:
+        """Write a frame and the one before it for the methods that are compared with them, if there is room."""
+        for index in {max(frame - 1, 0), frame} if self._is_kept else ():
+            picture, path = self.at(index), self._path(index)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_write(path) as temporary:
+                np.save(temporary, np.dstack([picture.color, picture.depth]), allow_pickle=False)
+
+    def _kept(self, frame: int) -> Picture | None:
+        """A frame that was written, exactly as it would be drawn; None if it was not."""
+        camera = self._shot.cameras[frame]
+        if not self._is_kept or not self._path(frame).is_file():
+            return None
+        values = np.load(self._path(frame), allow_pickle=False)
+        if values.shape != (camera.height, camera.width, 4) or values.dtype != np.float32:
+            return None
+        depth = np.ascontiguousarray(values[..., 3])
+        return Picture(np.ascontiguousarray(values[..., :3]), np.zeros_like(depth), depth)
+
+    def _path(self, frame: int) -> Path:
+        return picture_path(self._folder, self._shot, EXPECTED, frame).with_suffix(".npy")
 
     def compared(
         self, metric: str, frame: int, color: Float32[Array, "h w 3"], before: Float32[Array, "h w 3"] | None

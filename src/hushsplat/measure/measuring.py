@@ -59,6 +59,7 @@ def measure(
     missing: dict[str, str],
     notes: Sequence[str] = (),
     workers: int = 0,
+    keep: bool = False,  # frames and outcomes stay: a later run with more methods or metrics does only what is new
     on_plan: Callable[[int], Callable[[int], None]] = lambda cost: lambda done: None,  # total cost in, progress out
 ) -> Results:
     """Do everything, write the results to `output` and what reports show to the folder beside it."""
@@ -88,7 +89,7 @@ def measure(
         folder=output.parent,
     )
     write_results(results, output)
-    for name in ("frames", "parts"):  # kept until here, so that a run that was killed can go on
+    for name in () if keep else ("frames", "parts"):  # kept until here, so that a run that was killed can go on
         shutil.rmtree(folder / name, ignore_errors=True)
     return results
 

@@ -56,25 +56,28 @@ class Plan:
 
     @cached_property
     def draws(self) -> list[list[DrawJob]]:
-        """For each task its jobs, then those that draw what should be seen."""
+        """For each task its jobs."""
         metrics = tuple(metric for metric in self.how.metrics if metric in DRAWN_METRICS)
-        jobs = [self._draws(task, metrics) for task in self.tasks]
+        return [self._draws(task, metrics) for task in self.tasks]
+
+    @cached_property
+    def expected(self) -> list[DrawJob]:
+        """The jobs that draw what should be seen."""
         expected: dict[int, tuple[Shot, set[int]]] = {}
         for task in self.tasks:
             expected.setdefault(id(task.shot), (task.shot, set()))[1].update(task.frames)
-        for shot, frames in expected.values():
-            jobs.append(self._draws(Task(shot, EXPECTED, (0,) if shot.is_still else tuple(sorted(frames))), ()))
-        return jobs
+        tasks = [Task(s, EXPECTED, (0,) if s.is_still else tuple(sorted(frames))) for s, frames in expected.values()]
+        return [job for task in tasks for job in self._draws(task, ())]
 
     @cached_property
     def scores(self) -> list[list[ScoreJob]]:
         """For each task the jobs that look at its frames."""
-        return [self._scores(task, draws) for task, draws in zip(self.tasks, self.draws, strict=False)]
+        return [self._scores(task, draws) for task, draws in zip(self.tasks, self.draws, strict=True)]
 
     @property
     def cost(self) -> int:
         """Frames to draw and to look at, for a progress bar."""
-        draws = sum(job.cost for jobs in self.draws for job in jobs)
+        draws = sum(job.cost for jobs in (self.expected, *self.draws) for job in jobs)
         return draws + sum(job.cost for jobs in self.scores for job in jobs)
 
     def run(self, folder: Path, workers: int = 0, on_done: Callable[[int], None] = lambda cost: None) -> list[Reading]:
@@ -84,6 +87,7 @@ class Plan:
             outcomes = iter(run_jobs([job for group in groups for job in group], folder, workers, on_done))
             return [[next(outcomes) for _ in group] for group in groups]
 
+        run([self.expected])  # first: the others look at them
         drawn, scored = run(self.draws), run(self.scores)
         return [
             _reading(task, drawn[index], self.scores[index], scored[index]) for index, task in enumerate(self.tasks)

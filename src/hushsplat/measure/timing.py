@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -79,6 +79,9 @@ def _exact(gaussians: Gaussians, camera: Camera, options: RenderOptions, frame: 
     render_ordered(gaussians, camera, options)
 
 
+# Prepares a frame of a method, so that what comes back is all that is timed.
+Frames = Callable[[Gaussians, Camera, RenderOptions, int], Callable[[], Any]]
+
 FRAMES: dict[str, Callable[[Gaussians, Camera, RenderOptions, int], None]] = {
     "raw": _raw,
     "reference": _reference,
@@ -94,15 +97,18 @@ def measure(
     rounds: int,
     on_frame: Callable[[], None] = lambda: None,  # after each timed frame, for a progress bar
     weights: str | os.PathLike[str] | None = None,  # of hush; None: those of the package
+    others: Mapping[str, Frames] | None = None,  # methods beside METHODS, timed too
+    on_warm_up: Callable[[str], None] = lambda _: None,  # before the first frame of a method, which may take long
 ) -> list[Row]:
     """Time every method with every thread count, one frame of each in turn, all over again in every round."""
+    others = others or {}
     unknown = [method for method in methods if method not in METHODS]
     if unknown:
         raise RenderError(f"methods must be of {', '.join(METHODS)}, got '{unknown[0]}'.")
     if rounds < 1 or not case.cameras or not methods or not threads:
         raise RenderError("a measurement needs at least one round, one camera, one method and one thread count.")
     counts = [count or _engine.default_threads() for count in threads]
-    variants = list(dict.fromkeys(product(methods, counts)))
+    variants = list(dict.fromkeys(product([*methods, *others], counts)))
     engine_bytes = prepare(case.gaussians).bytes
     denoisers = {
         (method, count): denoiser(STEPS[method], weights=weights, threads=count)
@@ -112,12 +118,15 @@ def measure(
 
     def ready(variant: tuple[str, int], camera: Camera, frame: int) -> Callable[[], Any]:
         options = RenderOptions(threads=variant[1])
+        if variant[0] in others:
+            return others[variant[0]](case.gaussians, camera, options, frame)
         if variant in denoisers:
             return prepared_step(variant[0], denoisers[variant], case.gaussians, camera, options, frame)
         return partial(FRAMES[variant[0]], case.gaussians, camera, options, frame)
 
     first = case.cameras[0]
     for variant in variants:  # the first frame pays for memory that later ones find ready
+        on_warm_up(variant[0])
         ready(variant, first, 0)()
     times_ms = np.empty((len(variants), len(case.cameras), rounds))
     for turn, (index, camera) in product(range(rounds), enumerate(case.cameras)):
@@ -149,7 +158,7 @@ def measure(
 
 def ratios(rows: Sequence[Row], growing: Sequence[str] = ()) -> list[Ratio]:
     """What the rows say about each other: methods, thread counts, and scenes of one family (`growing`, by name)."""
-    return [*_method_ratios(rows), *_thread_ratios(rows), *_growth_ratios(rows, growing)]
+    return [*_method_ratios(rows), *_torch_ratios(rows), *_thread_ratios(rows), *_growth_ratios(rows, growing)]
 
 
 def _method_ratios(rows: Sequence[Row]) -> Iterator[Ratio]:
@@ -159,6 +168,17 @@ def _method_ratios(rows: Sequence[Row]) -> Iterator[Ratio]:
         if (row.method == "raw" or row.method.startswith("raw+")) and (*key, row.threads) in reference:
             value = row.median_ms / reference[(*key, row.threads)]
             yield Ratio(f"{row.method} / reference", *key, "", row.threads, value)
+
+
+def _torch_ratios(rows: Sequence[Row]) -> Iterator[Ratio]:
+    """How much longer the twin takes, rows of learn/timed_twin.py."""
+    engine = {(r.scene, r.width, r.height, r.threads, r.method): r.median_ms for r in rows}
+    for row in rows:
+        key = (row.scene, row.width, row.height)
+        kind, _, method = row.method.partition(":")
+        if method and (*key, row.threads, method) in engine:
+            value = row.median_ms / engine[(*key, row.threads, method)]
+            yield Ratio(f"{kind} / engine", *key, method, row.threads, value)
 
 
 def _thread_ratios(rows: Sequence[Row]) -> Iterator[Ratio]:

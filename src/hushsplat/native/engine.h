@@ -205,6 +205,10 @@ struct Kernels {
     void (*adam)(const AdamStep&, int threads);
     void (*decode)(const int32_t* id, int samples, int width, int height, const Camera&, const Colors&, int threads,
                    const float* background, float* color);
+    void (*decode_view)(const int32_t* id, const float* depth, int samples, int width, int height, const float* payload,
+                        const float* axes, int threads, float* view);
+    double (*peak_flops)(int threads);  // per second
+    double (*peak_bytes)(int threads);
     void (*denoise)(const DenoiseStep& step, int threads);
     void (*baseline_mean)(const BaselineStep& step, int frames);
     void (*baseline_st_taa)(const BaselineStep& step, float cap, float reach);

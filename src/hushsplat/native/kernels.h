@@ -19,6 +19,10 @@ double ssim(const float* first, const float* second, int width, int height, int 
 void adam(const AdamStep&, int threads);
 void decode(const int32_t* id, int samples, int width, int height, const Camera&, const Colors&, int threads,
             const float* background, float* color);
+double peak_flops(int threads);  // per second
+double peak_bytes(int threads);
+void decode_view(const int32_t* id, const float* depth, int samples, int width, int height, const float* payload,
+                 const float* axes, int threads, float* view);
 void denoise(const DenoiseStep& step, int threads);
 void baseline_mean(const BaselineStep& step, int frames);
 void baseline_st_taa(const BaselineStep& step, float cap, float reach);

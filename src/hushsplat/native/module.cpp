@@ -138,11 +138,25 @@ NB_MODULE(_engine, m) {
         hush::kernels().decode(id.data(), (int)id.shape(0), camera.width, camera.height, camera, colors, threads,
                                background.data(), color.data());
     }, "id"_a, "camera"_a, "sh"_a, "means"_a, "background"_a, "threads"_a, "color"_a);
+    m.def("decode_view", [](Array<const int32_t, nb::shape<-1, -1, -1>> id, Array<const float, nb::shape<-1, -1, -1>> depth,
+                            Array<const float, nb::shape<-1, 10>> payload, Array<const float, nb::shape<3, 3>> axes, int threads,
+                            Array<float, nb::shape<-1, -1, 4>> view) {
+        for (int k = 0; k < 3; ++k)
+            if (depth.shape(k) != id.shape(k)) throw nb::value_error("depth has not the shape of the ids");
+        if (view.shape(0) != id.shape(1) || view.shape(1) != id.shape(2)) throw nb::value_error("the view has not the size of the ids");
+        nb::gil_scoped_release release;
+        hush::kernels().decode_view(id.data(), depth.data(), (int)id.shape(0), (int)id.shape(2), (int)id.shape(1), payload.data(),
+                                    axes.data(), threads, view.data());
+    }, "id"_a, "depth"_a, "payload"_a, "axes"_a, "threads"_a, "view"_a);
 
     bind_denoise(m);
     bind_gradient(m);
     bind_baselines(m);
     bind_recycled(m);
+    m.def("peak_flops", [](int threads) { return hush::kernels().peak_flops(threads); }, "threads"_a,
+          nb::call_guard<nb::gil_scoped_release>(), "Multiplications and additions per second, at most.");
+    m.def("peak_bytes", [](int threads) { return hush::kernels().peak_bytes(threads); }, "threads"_a,
+          nb::call_guard<nb::gil_scoped_release>(), "Bytes per second from and to memory, at most.");
     m.def("default_threads", &hush::default_threads);
     m.def("instruction_sets", [] {
         std::vector<std::string> names;

@@ -37,15 +37,6 @@ HUSH_INLINE void stabilise(const DenoiserSettings& set, const float* const compo
     for (int c = 0; c < 3; ++c) shown[c] = color[c] + (kept[c] - color[c]) * weight;
 }
 
-// Stores past the caches if memory is aligned for it: whole lines are written, and not read again in this frame.
-HUSH_INLINE void stream(float* p, f8 v, bool aligned) {
-#if defined(__AVX2__)
-    if (aligned) return _mm256_stream_ps(p, (__m256)v);
-#endif
-    (void)aligned;
-    store(p, v);
-}
-
 // Writes what is shown and the new state for columns x0 .. x1 - 1; the planes begin at x0.
 HUSH_INLINE void stabilise_row(const DenoiseStep& step, const Pyramid& pyramid, int y, int x0, int x1, const float* const composite[3],
                                const float* history) {

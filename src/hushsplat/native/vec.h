@@ -232,6 +232,15 @@ HUSH_INLINE f8 row_minima(const f8 rows[8]) {
 
 #endif
 
+// Stores past the caches if memory is aligned to 32 bytes: for whole lines that nobody reads soon.
+HUSH_INLINE void stream(float* p, f8 v, bool aligned) {
+#if defined(__AVX2__)
+    if (aligned) return _mm256_stream_ps(p, (__m256)v);
+#endif
+    (void)aligned;
+    store(p, v);
+}
+
 HUSH_INLINE i8 floor_int(f8 a) {
     i8 t = truncate(a);
     return t + (to_float(t) > a);  // a true comparison is -1

@@ -24,11 +24,12 @@ def decode(
     """One noisy frame: colour by spherical harmonics, depth, alpha, and V0..V3 where the scene has a payload."""
     options = options or RenderOptions()
     depth, alpha = _depth_and_alpha(visibility)
+    payload = gaussians.payload
     return Observation(
         color=decode_color(visibility, gaussians, camera, options),
         depth=depth,
         alpha=alpha,
-        neural_view=None if gaussians.payload is None else decode_neural_view(visibility, gaussians.payload, camera),
+        neural_view=None if payload is None else decode_neural_view(visibility, payload, camera, options.threads),
     )
 
 
@@ -86,6 +87,7 @@ def decode_neural_view(
     visibility: VisibilitySample,
     payload: Float32[Array, "n 10"],
     camera: Camera,
+    threads: int = 0,  # workers, 0: all cores
 ) -> Float32[Array, "h w 4"]:
     """V0..V3 (paper, "Spatial Anisotropic Mipmap Filtering"): |view vector · camera axis|, V0 and V1 over depth.
 
@@ -93,22 +95,16 @@ def decode_neural_view(
     """
     _check_primitives(visibility, len(payload))
     right, down, forward = camera.world_from_camera[:3, :3].T.astype(np.float32)
-    per_gaussian = np.stack(
-        [
-            np.abs(payload[:, 0:3] @ -down),
-            np.abs(payload[:, 3:6] @ right),
-            np.abs(payload[:, 6:9] @ forward),
-            payload[:, 9],
-        ],
-        axis=1,
+    view = empty_float32(*visibility.primitive_id.shape[1:], 4)
+    _engine.decode_view(
+        visibility.primitive_id,
+        np.ascontiguousarray(visibility.depth),
+        np.ascontiguousarray(payload),
+        np.stack([-down, right, forward]),
+        threads,
+        view,
     )
-    padded = np.concatenate([per_gaussian, np.zeros((1, 4), dtype=np.float32)])
-    mean = np.zeros((*visibility.depth.shape[1:], 4), dtype=np.float32)
-    for plane, depth in zip(visibility.primitive_id, visibility.depth, strict=True):
-        values = padded[plane]
-        values[..., :2] /= np.where(plane >= 0, depth, 1)[..., None]
-        mean += values
-    return mean / np.float32(len(visibility.primitive_id))
+    return view
 
 
 def _check_primitives(visibility: VisibilitySample, count: int) -> None:
