@@ -281,3 +281,26 @@ def test_what_was_kept_is_not_done_again_for_one_method_more(tmp_path: Path, mon
     assert main([*words, "svgf"]) == 0
     assert done == ["svgf"]
     assert [row["method"] for row in read_results(tmp_path / "r.json").rows] == ["raw", "svgf"]
+
+
+ORPHANS = """
+import multiprocessing, os, signal, time
+from concurrent.futures import ProcessPoolExecutor
+from hushsplat.measure.running import _live_with_parent
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    executor = ProcessPoolExecutor(1, mp_context=context, initializer=_live_with_parent)
+    print(executor.submit(os.getpid).result(), flush=True)
+    executor.submit(time.sleep, 600)
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_no_worker_outlives_a_run_that_was_killed(tmp_path: Path) -> None:
+    script = tmp_path / "orphans.py"
+    script.write_text(ORPHANS)
+    killed = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, timeout=120, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert int(killed.stdout) > 0  # the pipe's end came only when the worker, which holds it too, had ended

@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -78,7 +79,7 @@ def _run_in_processes(
 ) -> None:
     threads = max(1, _engine.default_threads() // workers)
     context = multiprocessing.get_context("spawn")  # a copy of this process would inherit locked locks of its threads
-    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts)
+    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_live_with_parent)
     try:
         futures = {executor.submit(done, jobs[index], folder, threads): index for index in left}
         for future in as_completed(futures):
@@ -97,9 +98,17 @@ def _run_in_processes(
         executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C reaches every process of the terminal; the first one ends the others."""
+def _live_with_parent() -> None:
+    """Ctrl-C reaches every process of the terminal, and the first one ends the others; no worker outlives that one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)  # outcomes are written as a whole or not at all
 
 
 def _outcome_path(job: Job, folder: Path) -> Path:
