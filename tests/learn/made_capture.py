@@ -8,12 +8,13 @@ import numpy as np
 
 from hushsplat.core.gaussians import Gaussians
 from hushsplat.core.paths import orbit
+from hushsplat.core.stage4 import Stage4
 from hushsplat.core.training import PRESETS, Densification, Stage1, Stage2, Stage3, TrainConfig
 from hushsplat.files.pictures import save_picture
 from hushsplat.render import render_sorted
 
 WIDTH, HEIGHT = 32, 24
-STEPS = (60, 10, 10)
+STEPS = (60, 10, 10, 8)
 
 
 def made_scene(count: int = 60, seed: int = 0) -> Gaussians:
@@ -54,6 +55,7 @@ def tiny_config(**changes: object) -> TrainConfig:
         "stage1": Stage1(steps=STEPS[0], densification=settings, sh_degree=1, sh_every=20, random_points=150),
         "stage2": Stage2(steps=STEPS[1]),
         "stage3": Stage3(steps=STEPS[2], made_up_views=10),
+        "stage4": Stage4(steps=STEPS[3], longest_chain=6, suffix_frames=3, gate_warmup=2, votes=1.0),
         "width": WIDTH,
         "checkpoint_every": 7,
         "measure_every": 40,
@@ -75,6 +77,8 @@ def flags_of(config: TrainConfig) -> list[str]:
                 found += words(value, usual, f"{place}{each.name}.")
             elif isinstance(value, bool):
                 found += [] if value == usual else [f"--{place}{'' if value else 'no-'}{each.name}".replace("_", "-")]
+            elif isinstance(value, tuple):
+                found += [] if value == usual else [f"--{place}{each.name}".replace("_", "-"), *map(str, value)]
             elif value != usual:
                 found += [f"--{place}{each.name}".replace("_", "-"), str(value)]
         return found

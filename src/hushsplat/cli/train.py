@@ -26,6 +26,9 @@ DESCRIPTION = """Train a scene: photographs with poses in, surfels for the per-p
   stage1  vanilla 2DGS from the capture's points, sorted           -> stage1.ply
   stage2  opacities only: floaters fade and are removed            -> stage2.ply
   stage3  everything, through the per-pixel renderer               -> stage3.ply
+  stage4  payload and denoiser, the scene frozen        -> stage4.ply, denoiser.safetensors
+
+See it with: hushsplat render RUN/stage4.ply --method hush --weights RUN/denoiser.safetensors --orbit -o out.mp4
 
 Every 8th view is held out for measuring. RUN gets config.json, the scenes, previews/, log.jsonl and events for
 TensorBoard. Kill it at any moment: `hushsplat train CAPTURE -o RUN --resume` goes on as if nothing had happened.
@@ -60,6 +63,7 @@ class Train:
     preset: Preset = "small"  # where the settings below begin
     scene: MaybeText = None  # begin at stage 3 with this scene, in the capture's frame
     images: MaybeText = None  # folder of the photographs, such as images_4
+    lpips: MaybeText = None  # .npz of LPIPS' weights for stage 4's loss (docs/measuring.md); it does without
     resume: Flag = False  # go on with the run in the folder; its own settings count
     isa: MaybeText = None  # instruction set of the engine; the best one if not said
     quiet: Flag = False  # no progress
@@ -84,22 +88,26 @@ class Train:
             run_stages(self.output, plans, config, watch)
 
     def _source(self) -> dict[str, str]:
-        given = {"capture": self.capture, "scene": self.scene, "images": self.images}
+        given = {"capture": self.capture, "scene": self.scene, "images": self.images, "lpips": self.lpips}
         return {name: str(value) for name, value in given.items() if value is not None}
 
     def _plans(self, config: TrainConfig) -> list[Any]:
         from hushsplat.learn import host_run, photographs
+        from hushsplat.learn.lpips import load_lpips
 
+        lpips = None if self.lpips is None else load_lpips(self.lpips)
         if Path(self.capture).suffix.lower() in SCENE_SUFFIXES:
             if self.scene is not None or self.images is not None:
                 raise TrainingError(f"{self.capture}: is a scene; --scene and --images belong to a capture.")
             gaussians = load(self.capture)
-            return host_run.plans_from_scene(gaussians, photographs.made_up_photographs(gaussians, config), config)
+            return host_run.plans_from_scene(
+                gaussians, photographs.made_up_photographs(gaussians, config), config, lpips
+            )
         capture = load_capture(self.capture, images=self.images)
         pictures = photographs.load_photographs(capture, config)
         if self.scene is not None:
-            return host_run.plans_from_scene(load(self.scene), pictures, config)
-        return host_run.plans_from_capture(capture, pictures, config)
+            return host_run.plans_from_scene(load(self.scene), pictures, config, lpips)
+        return host_run.plans_from_capture(capture, pictures, config, lpips)
 
 
 def _words(source: dict[str, str]) -> str:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from hushsplat.core.errors import TrainingError
+from hushsplat.core.stage4 import ChainSizes, Stage4
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class TrainConfig:
     stage1: Stage1 = field(default_factory=Stage1)
     stage2: Stage2 = field(default_factory=Stage2)
     stage3: Stage3 = field(default_factory=Stage3)
+    stage4: Stage4 = field(default_factory=Stage4)
     width: int = 1600  # px, >= 8: photographs are made this wide, never wider than they are; paper
     background: tuple[float, float, float] = (0.0, 0.0, 0.0)  # RGB 0..1 behind the scene
     seed: int = 0  # another seed, another order of views
@@ -121,6 +123,14 @@ def _small() -> TrainConfig:
         stage1=Stage1(steps=7_000, densification=densification, sh_degree=2),
         stage2=Stage2(steps=300),
         stage3=Stage3(steps=1_000),
+        stage4=Stage4(
+            steps=1_500,
+            transfer=True,
+            network_rate=5e-4,
+            votes=1.0,
+            chains=ChainSizes(pace_share=0.5),
+            window=(200, 144),
+        ),
         width=400,
         measure_every=1_000,
     )
@@ -164,8 +174,10 @@ def _value(hint: Any, value: Any, name: str, place: str) -> Any:
         return value
     if hint is float and type(value) in (int, float):
         return float(value)
-    if hint not in (int, float, bool) and isinstance(value, list) and len(value) == 3:
-        return tuple(_value(float, each, name, place) for each in value)
+    if get_origin(hint) is Literal and value in get_args(hint):
+        return value
+    if get_origin(hint) is tuple and isinstance(value, list) and len(value) == len(get_args(hint)):
+        return tuple(_value(kind, each, name, place) for kind, each in zip(get_args(hint), value, strict=True))
     raise TrainingError(f"{name}: setting '{place}' is {value!r}, which is of another kind than expected.")
 
 
@@ -182,8 +194,13 @@ LEAST: dict[str, float] = {  # fields that must be at least this, wherever they 
     "most_points": 1,
     "random_points": 1,
     "made_up_views": 2,
+    "suffix_frames": 1,
+    "longest_chain": 2,
 }
-SHARES = ("dssim", "prune_opacity", "reset_opacity", "least_opacity", "end_share")  # 0..1
+SHARES = (  # 0..1
+    *("dssim", "prune_opacity", "reset_opacity", "least_opacity", "end_share"),
+    *("temporal_share", "drift_share", "dolly_share", "pace_share", "disocclusion_opacity"),
+)
 FREE = ("seed", "background", "first_step", "last_step", "normal_from", "distortion_from")
 
 
@@ -194,6 +211,15 @@ def checked(config: TrainConfig) -> TrainConfig:
         raise TrainingError(f"stage1.sh_degree must lie in 0..3, got {config.stage1.sh_degree}.")
     if not 0 <= config.seed < 2**32:
         raise TrainingError(f"seed must lie in 0..2^32 - 1, got {config.seed}.")
+    chains = config.stage4.chains
+    if chains.drift_share + chains.dolly_share > 1:
+        raise TrainingError(
+            f"stage4.chains: drift_share and dolly_share must not be more than 1 together, got {chains}."
+        )
+    if not (chains.meter > 0 and chains.pace_px[0] > 0):
+        raise TrainingError(f"stage4.chains: meter and pace_px must be more than 0, got {chains}.")
+    if min(config.stage4.window) < 0:
+        raise TrainingError(f"stage4.window must not be negative, got {config.stage4.window}.")
     if config.stage1.steps < 1:
         raise TrainingError(f"stage1.steps must be at least 1, got {config.stage1.steps}.")
     return config
@@ -207,5 +233,10 @@ def _check(part: Any, place: str) -> None:
         elif each.name in SHARES:
             if not 0 <= value <= 1:
                 raise TrainingError(f"{name} must lie in 0..1, got {value}.")
-        elif each.name not in FREE and not LEAST.get(each.name, 0) <= value < float("inf"):
+        elif isinstance(value, str) or each.name in FREE:
+            continue
+        elif isinstance(value, tuple):
+            if not 0 <= value[0] <= value[-1] < float("inf") and each.name != "window":
+                raise TrainingError(f"{name} must be from a number to one that is not smaller, got {value}.")
+        elif not LEAST.get(each.name, 0) <= value < float("inf"):
             raise TrainingError(f"{name} must be at least {LEAST.get(each.name, 0):g}, got {value}.")

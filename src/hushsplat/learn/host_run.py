@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hushsplat.core.capture import Capture
+from hushsplat.core.errors import TrainingError
 from hushsplat.core.gaussians import Gaussians
 from hushsplat.core.training import TrainConfig
 from hushsplat.files.scene import load
@@ -14,17 +15,22 @@ from hushsplat.learn.flatten import flattened
 from hushsplat.learn.host_stages import (
     STAGE1_PLY,
     STAGE2_PLY,
+    STAGE3_PLY,
     OpacityStage,
     PerPixelStage,
     VanillaStage,
 )
+from hushsplat.learn.joint import JointStage, Subject
+from hushsplat.learn.lpips import Lpips
 from hushsplat.learn.photographs import Photographs
 from hushsplat.learn.stage import Plan
 from hushsplat.learn.surfel_model import SurfelModel
 
 
-def plans_from_capture(capture: Capture, photographs: Photographs, config: TrainConfig) -> list[Plan]:
-    """Stages 1, 2 and 3."""
+def plans_from_capture(
+    capture: Capture, photographs: Photographs, config: TrainConfig, lpips: Lpips | None = None
+) -> list[Plan]:
+    """All four stages."""
 
     def begin_stage1(folder: Path) -> VanillaStage:
         return VanillaStage(first_surfels(capture, photographs, config.stage1, config.seed), photographs, config)
@@ -40,15 +46,32 @@ def plans_from_capture(capture: Capture, photographs: Photographs, config: Train
         Plan("stage1", config.stage1.steps, begin_stage1),
         Plan("stage2", config.stage2.steps, begin_stage2),
         Plan("stage3", config.stage3.steps, begin_stage3),
+        _stage4(photographs, config, lpips),
     ]
 
 
-def plans_from_scene(gaussians: Gaussians, photographs: Photographs, config: TrainConfig) -> list[Plan]:
-    """Stage 3 alone: a trained scene becomes surfels for per-pixel order."""
+def plans_from_scene(
+    gaussians: Gaussians, photographs: Photographs, config: TrainConfig, lpips: Lpips | None = None
+) -> list[Plan]:
+    """Stages 3 and 4: a trained scene becomes surfels for per-pixel order."""
     begin: Callable[[Path], PerPixelStage] = lambda folder: PerPixelStage(  # noqa: E731
         SurfelModel.from_gaussians(flattened(gaussians)), photographs, config
     )
-    return [Plan("stage3", config.stage3.steps, begin)]
+    return [Plan("stage3", config.stage3.steps, begin), _stage4(photographs, config, lpips)]
+
+
+def _stage4(photographs: Photographs, config: TrainConfig, lpips: Lpips | None) -> Plan:
+    """Payload and denoiser, of the scene that the stages before have left."""
+
+    def begin(folder: Path) -> JointStage:
+        last = next((name for name in (STAGE3_PLY, STAGE2_PLY, STAGE1_PLY) if (folder / name).exists()), None)
+        if last is None:
+            raise TrainingError(f"{folder}: stage 4 needs a scene; let one of the stages before it run.")
+        train, held_out = ([view.camera for view in views] for views in (photographs.train, photographs.held_out))
+        subject = Subject(load(folder / last), train, held_out, photographs.extent)
+        return JointStage(subject, config.stage4, config.seed, lpips)
+
+    return Plan("stage4", config.stage4.steps, begin)
 
 
 def _model(folder: Path, name: str) -> SurfelModel:
