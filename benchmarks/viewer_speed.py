@@ -24,8 +24,9 @@ DRAG = """async (seconds) => {
   });
   const start = performance.now();
   while (performance.now() - start < 1000 * seconds) {
-    camera.orbit(0.01 * Math.sin(performance.now() / 700), 0);
-    sent.set(sequence() + 1, performance.now());
+    const before = sequence(), at = performance.now();
+    camera.orbit(0.01 * Math.sin(at / 700), 0);
+    sent.set(before + 1, at); // told to the server at once, or with the next frame
     await new Promise((resolve) => requestAnimationFrame(resolve));
   }
   return shown.filter(({ at }) => at > start + 1500);

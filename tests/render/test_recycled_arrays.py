@@ -1,7 +1,11 @@
 """Memory of the engine's arrays is used again, but never while anybody still sees it."""
 
+import resource
+from pathlib import Path
+
 import numpy as np
 
+from hushsplat.native._engine import release_memory
 from hushsplat.native.arrays import empty_float32, empty_int32
 
 
@@ -32,3 +36,19 @@ def test_a_view_keeps_its_memory():
 def test_shapes_and_types():
     assert empty_float32(2, 0, 3).shape == (2, 0, 3)
     assert empty_int32(5).dtype == np.int32
+
+
+def test_waiting_memory_can_be_given_back():
+    def resident_mb() -> float:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+
+    kept = empty_float32(100)
+    kept[:] = 3
+    large = empty_float32(4096, 4096, 2)  # 128 MB
+    large[:] = 1
+    full = resident_mb()
+    del large
+    release_memory()
+    assert resident_mb() < full - 100
+    assert (kept == 3).all()
+    assert empty_float32(7).shape == (7,)

@@ -7,6 +7,9 @@
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 namespace hush {
 namespace {
@@ -66,6 +69,20 @@ Recycled::~Recycled() {
         }
     }
     ::operator delete(memory_, alignment(bytes_));
+}
+
+void release_waiting() {
+    std::vector<Block> freed;
+    {
+        Pool& pool = Pool::instance();
+        std::lock_guard<std::mutex> lock(pool.mutex);
+        freed.swap(pool.waiting);
+        pool.kept = 0;
+    }
+    for (const Block& block : freed) ::operator delete(block.memory, alignment(block.bytes));
+#if defined(__GLIBC__)
+    malloc_trim(0);  // or the library keeps it for itself
+#endif
 }
 
 }  // namespace hush

@@ -19,4 +19,7 @@ private:
     size_t bytes_;
 };
 
+// Gives all memory that waits for its next use back to the system: for long-running programs with nothing to do.
+void release_waiting();
+
 }  // namespace hush

@@ -126,6 +126,8 @@ class Server:
             if video is not None:
                 await video.discard()
             await session.close()
+            if not self._sessions:
+                await self._studio.rest()
         return socket
 
     async def _listen(self, socket: web.WebSocketResponse, connection: PageConnection, session: Session) -> None:

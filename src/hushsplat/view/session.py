@@ -232,9 +232,7 @@ class Session:
     def _learn(self, order: Order, time_ms: float) -> None:
         if order.moving:
             self._pace.took(order.scale, time_ms)
-            return
-        self._pace.took_sharp(time_ms)
-        if order.version == self._version:
+        elif order.version == self._version:
             self._still_frames += 1
 
     async def _send_frames(self) -> None:

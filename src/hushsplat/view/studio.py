@@ -7,12 +7,14 @@ import secrets
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from hushsplat.core.weights import HushWeights
 from hushsplat.files.weights import default_weights
+from hushsplat.native import _engine
 from hushsplat.render import RenderOptions
 from hushsplat.view.exhibit import Exhibit
 
@@ -72,6 +74,11 @@ class Studio:
     async def make_video(self, work: Callable[[], Result]) -> Result:
         """Run work that makes a video; two at a time, others wait."""
         return await _done(self._videos, work)
+
+    async def rest(self) -> None:
+        """Nobody is here: give back the memory that frames were drawn in."""
+        with suppress(StudioClosed):
+            await self.draw(_engine.release_memory)
 
     def new_file(self, suffix: str) -> Path:
         """A name in the studio's folder that nobody can guess and no page has a say in."""

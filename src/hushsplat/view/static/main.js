@@ -20,9 +20,10 @@ const connection = new Connection();
 let session = "";
 const timeline = new Timeline(camera, stage, () => session);
 
-// --- looking: at most one message for each frame that the browser draws
+// --- looking: at once, but at most one message for each frame that the browser draws
 
-let sequence = 0, lookFrame = 0, linkTimer = 0;
+const LOOK_EVERY_MS = 12;
+let sequence = 0, lookFrame = 0, lookedAt = 0, linkTimer = 0;
 const sentAt = new Map(); // sequence: when
 
 function look() {
@@ -30,12 +31,14 @@ function look() {
   if (!panel.scene) return; // nowhere to look yet
   const { width, height } = stage.canvas;
   sequence += 1;
-  sentAt.set(sequence, performance.now());
+  lookedAt = performance.now();
+  sentAt.set(sequence, lookedAt);
   if (sentAt.size > 240) sentAt.delete(sentAt.keys().next().value);
   connection.send({ type: "look", world_from_camera: camera.matrix, fov_y_deg: camera.fov, width, height, sequence });
 }
 function lookSoon() {
-  lookFrame ||= requestAnimationFrame(look);
+  if (!lookFrame && performance.now() - lookedAt > LOOK_EVERY_MS) look();
+  else lookFrame ||= requestAnimationFrame(look);
   clearTimeout(linkTimer);
   linkTimer = setTimeout(rememberView, 400);
 }
