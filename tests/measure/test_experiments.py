@@ -13,6 +13,7 @@ import pytest
 
 import hushsplat
 from hushsplat.cli.main import main
+from hushsplat.cli.measure import Measure, _for_scene
 from hushsplat.core.camera import Camera
 from hushsplat.core.errors import MeasureError
 from hushsplat.core.paths import orbit
@@ -35,6 +36,7 @@ from hushsplat.measure.running import digest
 from hushsplat.measure.shots import Method, SceneSource, Shot
 from hushsplat.player import Noise
 from hushsplat.scenes import scene_argument
+from hushsplat.synth import home_camera
 
 SCENE = SceneSource("synth:2k", None, "synth:2k")
 SMALL = ("--width", "48", "--height", "32", "--fps", "30", "--every", "5", "--frames", "2", "--quiet")
@@ -200,6 +202,7 @@ def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from hushsplat.cli.main import main
+from hushsplat.cli.measure import Measure, _for_scene
 from hushsplat.measure import drawing, running
 
 jobs, run = [], running.done
@@ -304,3 +307,14 @@ def test_no_worker_outlives_a_run_that_was_killed(tmp_path: Path) -> None:
     killed = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, timeout=120, check=False)
     assert killed.returncode == -signal.SIGKILL
     assert int(killed.stdout) > 0  # the pipe's end came only when the worker, which holds it too, had ended
+
+
+def test_a_track_of_one_scene_only_and_one_moved_to_the_scenes_own_camera() -> None:
+    command = Measure("navigation", ("synth:1k",), track=("synth:1k=a.json", "other=b.json", "walk"))
+    assert list(_for_scene(command.track, "synth:1k")) == ["a.json", "walk"]
+    assert list(_for_scene(command.track, "other.ply")) == ["b.json", "walk"]
+    ring = orbit(np.array([5.0, 0, 5.0]), 2.0, turns=0.1, seconds=0.5, fps=30.0)
+    moved = command._anchored(ring, scene_argument("synth:1k"), 0.5)
+    places, before = moved.world_from_camera[:, :3, 3], ring.world_from_camera[:, :3, 3]
+    assert places[0] == pytest.approx(home_camera().position)
+    assert np.linalg.norm(places[-1] - places[0]) == pytest.approx(0.5 * np.linalg.norm(before[-1] - before[0]))

@@ -15,6 +15,7 @@ from rich.table import Table as RichTable
 
 from hushsplat.cli.console import plan_bar, progress_bar, results, say, status
 from hushsplat.cli.flags import Flag, MaybeFloat, MaybeInt, MaybePath, OutputPath
+from hushsplat.core.camera import Camera
 from hushsplat.core.capture import Capture
 from hushsplat.core.errors import MeasureError
 from hushsplat.core.framing import up_direction
@@ -211,19 +212,15 @@ class Measure:
     def _track_shot(self, source: SceneSource, named: NamedScene, text: str) -> Shot:
         track = named_track(text, named)
         if self.reanchor is not None and Path(text).exists():
-            track = self._anchored(track, named)
+            track = self._anchored(track, named, self.reanchor)
         pace = Pace(self.fps or None, self.every, self.frames)
         name = text if not Path(text).exists() else Path(text).stem
         return track_shot(source, name, track.resized(self.width, self.height), pace)
 
-    def _anchored(self, track: Track, named: NamedScene) -> Track:
+    def _anchored(self, track: Track, named: NamedScene, scale: float) -> Track:
         stand = stand_in(named)
-        anchor = home_camera() if named.is_own else None
-        if anchor is None:
-            from hushsplat.core.camera import Camera
-
-            anchor = Camera.look_at(stand.eye, stand.target, stand.up)
-        return reanchored(track, anchor, self.reanchor or 1.0, up=up_direction(named.gaussians))
+        anchor = home_camera() if named.is_own else Camera.look_at(stand.eye, stand.target, stand.up)
+        return reanchored(track, anchor, scale, up=up_direction(named.gaussians))
 
     def _protocol(self) -> dict[str, Any]:
         size = {"width": self.width, "height": self.height}
