@@ -51,6 +51,9 @@ class HushConfig:
     stabilise: bool = True
     # no unit, 0..1: weight of the frame shown before. Paper, appendix "STAB": a.
     stabilise_weight: float = 0.9
+    # px, > 0: a pixel that moves this far keeps half of that weight. Ours: the paper's weight is the same at any motion,
+    # which at its 300 frames per second is about the same thing; at 30 it blurs (docs/denoiser.md).
+    stabilise_motion_px: float = 2.0
     # colour, >= 0: how far the frame before may leave the range of the neighbourhood. Paper, appendix "STAB": s.
     stabilise_slack: float = 0.04
     # no unit, 0..1: relative depth difference above which the frame before is dropped. Paper, appendix "STAB".
@@ -67,6 +70,7 @@ class HushConfig:
         self._in_range("static_tolerance", 0.0, 1.0)
         self._in_range("sigma", 0.0, 1e6)
         self._in_range("stabilise_weight", 0.0, 1.0)
+        self._in_range("stabilise_motion_px", 1e-6, 1e9)
         self._in_range("stabilise_slack", 0.0, 1e9)
         self._in_range("stabilise_depth", 0.0, 1.0)
         self._in_range("stabilise_rescue", 0.0, 1e9)

@@ -79,6 +79,7 @@ def engine_settings(config: HushConfig) -> _engine.DenoiserSettings:
     settings.motion_scale_px = config.motion_scale_px
     settings.far = config.far_depth
     settings.stabilise_weight = config.stabilise_weight
+    settings.stabilise_motion = config.stabilise_motion_px / config.motion_scale_px
     settings.stabilise_slack = config.stabilise_slack
     settings.stabilise_depth = config.stabilise_depth
     settings.stabilise_rescue = config.stabilise_rescue

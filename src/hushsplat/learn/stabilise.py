@@ -19,7 +19,8 @@ def stabilise(composite: Float[Tensor, "h w 3"], history: History, config: HushC
     before = torch.minimum(torch.maximum(history.stabilised, composite - tolerance), composite + tolerance)
     close = (composite - before).abs().amax(-1) < config.stabilise_rescue
     kept = history.valid & ((history.relative_depth <= config.stabilise_depth) | close)
-    weight = torch.where(kept, config.stabilise_weight, 0.0).to(composite.dtype)[..., None]
+    slow = 1 - history.compressed_motion(config.stabilise_motion_px)  # 1 at rest, one half at that motion
+    weight = torch.where(kept, config.stabilise_weight * slow, 0.0).to(composite.dtype)[..., None]
     return (composite + (before - composite) * weight).clamp(min=0)
 
 

@@ -147,6 +147,7 @@ class DenoiserSettings:
     motion_scale_px: float
     far: float
     stabilise_weight: float
+    stabilise_motion: float
     stabilise_slack: float
     stabilise_depth: float
     stabilise_rescue: float

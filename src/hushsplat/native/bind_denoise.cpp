@@ -39,6 +39,7 @@ void bind_denoise(nb::module_& m) {
         .def_rw("motion_scale_px", &Settings::motion_scale_px)
         .def_rw("far", &Settings::far)
         .def_rw("stabilise_weight", &Settings::stabilise_weight)
+        .def_rw("stabilise_motion", &Settings::stabilise_motion)
         .def_rw("stabilise_slack", &Settings::stabilise_slack)
         .def_rw("stabilise_depth", &Settings::stabilise_depth)
         .def_rw("stabilise_rescue", &Settings::stabilise_rescue)

@@ -29,7 +29,7 @@ enum class Gate { learned, accumulated, denoised };  // learned, g = 0, g = 1
 
 struct DenoiserSettings {
     float accumulated_cap, denoised_cap, tau_frames, motion_scale_px, far;
-    float stabilise_weight, stabilise_slack, stabilise_depth, stabilise_rescue;
+    float stabilise_weight, stabilise_motion, stabilise_slack, stabilise_depth, stabilise_rescue;
     float sigma;
     Trust trust;
     Gate gate;

@@ -12,7 +12,7 @@ namespace hush::HUSH_ISA {
 
 // In a reprojected pixel the last two channels of the state carry what the other passes ask for.
 constexpr int kDepthDifference = kDepth;  // relative, 0 .. 1
-constexpr int kValid = kSpare;            // 1 where there is history
+constexpr int kValid = kSpare;            // 2 less the compressed motion where there is history, 0 elsewhere
 
 HUSH_INLINE void catmull_rom(f8 t, float* w) {  // four planes
     f8 t2 = t * t, t3 = t2 * t;
@@ -142,7 +142,7 @@ HUSH_INLINE void find_taps(const DenoiseStep& step, const Pyramid& pyramid, int 
 }
 
 // Fills 16 planes with the state of a moving camera, depth difference and validity in the last two.
-HUSH_INLINE void sample_row(const DenoiseStep& step, const Taps& taps, int columns, float* history) {
+HUSH_INLINE void sample_row(const DenoiseStep& step, const Taps& taps, int columns, const float* compressed, float* history) {
     for (int k = 0; k < columns; k += 8) {
         alignas(64) float pixels[8 * kStateFloats];
         alignas(32) float seen[8] = {}, has[8] = {};
@@ -159,7 +159,8 @@ HUSH_INLINE void sample_row(const DenoiseStep& step, const Taps& taps, int colum
             }
         }
         const f8 difference = depth_difference(load(taps.depth + k), load(seen));
-        store_history(history + k, pixels, select(load(has) > splat(0), difference, splat(1)), load(has));
+        const i8 known = load(has) > splat(0);
+        store_history(history + k, pixels, select(known, difference, splat(1)), select(known, splat(2) - load(compressed + k), splat(0)));
     }
 }
 
@@ -173,7 +174,7 @@ HUSH_INLINE void copy_row(const DenoiseStep& step, const Pyramid& pyramid, int y
         for (int i = 0; i < 8; ++i) seen[i] = pixels[i * kStateFloats + kDepth];
         f8 now[4];
         pyramid.load_pixels(x, y, now);
-        store_history(history + x - left, pixels, depth_difference(now[3], load(seen)), splat(1));
+        store_history(history + x - left, pixels, depth_difference(now[3], load(seen)), splat(2));
     }
 }
 
@@ -182,7 +183,7 @@ HUSH_INLINE void reproject_row(const DenoiseStep& step, const Pyramid& pyramid, 
                                float* compressed) {
     if (step.previous && !step.is_static) {
         find_taps(step, pyramid, y, left, right, taps, compressed);
-        sample_row(step, taps, right - left, history);
+        sample_row(step, taps, right - left, compressed, history);
         return;
     }
     std::memset(compressed, 0, (size_t)(kPlane - kMargin) * sizeof(float));

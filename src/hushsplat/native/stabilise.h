@@ -31,9 +31,11 @@ HUSH_INLINE void stabilise(const DenoiserSettings& set, const float* const compo
         kept[c] = min(max(load(history + (kStabilised + c) * kPlane), color[c] - tolerance), color[c] + tolerance);
         largest = max(largest, abs(color[c] - kept[c]));
     }
-    const i8 same = (load(history + kValid * kPlane) > splat(0.5f)) &
+    const f8 known = load(history + kValid * kPlane), steady = (known - splat(1)) * splat(set.stabilise_motion);
+    const f8 slow = steady / (steady + splat(2) - known);  // 1 at rest, one half at the motion that is set
+    const i8 same = (known > splat(0.5f)) &
                     ((load(history + kDepthDifference * kPlane) <= splat(set.stabilise_depth)) | (largest < splat(set.stabilise_rescue)));
-    const f8 weight = select(same, splat(set.stabilise_weight), splat(0));
+    const f8 weight = select(same, splat(set.stabilise_weight) * slow, splat(0));
     for (int c = 0; c < 3; ++c) shown[c] = color[c] + (kept[c] - color[c]) * weight;
 }
 
