@@ -29,9 +29,8 @@ def main() -> None:
         page = browser.new_page(viewport=SIZE)
         page.goto(viewer.url)
         page.wait_for_function("() => window.hushsplat?.stage.header")
-        page.evaluate("() => hushsplat.stage.move(0.1)")
+        page.evaluate("() => hushsplat.stage.move(0.04)")
         page.keyboard.press("x")
-        page.keyboard.press("g")
         page.wait_for_function(SETTLED, timeout=300_000)
         output = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES / "viewer.jpg"
         page.screenshot(path=output, type="jpeg", quality=86)

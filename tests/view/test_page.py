@@ -259,6 +259,12 @@ def test_help_lists_the_keys_and_everything_has_a_name(page: Page) -> None:
     assert nameless == []
 
 
+STICKING_OUT = """() => [...document.querySelectorAll("button, select, input, strong, #rail")].filter((element) => {
+  const box = element.getBoundingClientRect();
+  return box.width && (box.left < 0 || box.right > innerWidth);
+}).map((element) => element.id || element.textContent)"""
+
+
 def test_two_fingers_pan_and_pinch(browser: Browser, viewer: Viewer, complaints: list[str]) -> None:
     phone = browser.new_page(
         viewport={"width": 300, "height": 500},
@@ -288,7 +294,10 @@ def test_two_fingers_pan_and_pinch(browser: Browser, viewer: Viewer, complaints:
     fingers("touchMove", (200, 250))
     fingers("touchEnd")
     phone.wait_for_function(f"() => Math.abs(hushsplat.camera.matrix[0][0] - {eye[0, 0]}) > 0.01")
-    assert phone.evaluate("() => document.documentElement.scrollWidth") == 300  # nothing sticks out
+    phone.evaluate("() => { hushsplat.panel.toggleSplit(); hushsplat.timeline.toggle(true); }")
+    assert phone.evaluate(STICKING_OUT) == []
+    phone.evaluate("() => { hushsplat.timeline.toggle(false); document.getElementById('settings').click(); }")
+    assert phone.evaluate(STICKING_OUT) == []
     phone.close()
     assert complaints == []
 

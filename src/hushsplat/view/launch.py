@@ -80,6 +80,10 @@ class Viewer:
             self._loop.run_forever()
             self._loop.run_until_complete(runner.cleanup())
         finally:
+            left = asyncio.all_tasks(self._loop)  # of clients that were leaving just now
+            for task in left:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
             self._studio.close()
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()

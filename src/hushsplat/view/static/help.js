@@ -31,6 +31,7 @@ export const HELP = [
     ["space", "play and pause"],
     ["K", "key pose here"],
     ["Delete", "remove the chosen key"],
+    ["I O", "on the strip: begin and end here"],
   ]],
   ["Keep", [
     ["P", "screenshot; drop it here again to go back to its view"],

@@ -123,7 +123,7 @@ export class Panel extends EventTarget {
     $("speed").oninput = () => { this.controls.speed = Number($("speed").value); this.#reflectCamera(); };
     $("level").onclick = () => this.camera.flyTo(this.camera.leveled());
     for (const name of Object.keys(UPS)) $("up").append(option(name, name));
-    $("up").append(option("view", "as I see it now"), option("other", "as the file was guessed"));
+    $("up").append(option("view", "as I see it now"), option("other", "as guessed"));
     $("up").onchange = () => this.setUp($("up").value);
     ["front", "right", "back", "left", "top", "below"].forEach((side, index) => {
       const button = Object.assign(document.createElement("button"), { className: "small", textContent: side, title: `Key ${index + 1}` });
