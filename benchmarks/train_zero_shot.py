@@ -1,0 +1,125 @@
+"""Train the weights that ship with the package, on several scenes at once; half an hour on two idle cores.
+
+    python benchmarks/train_zero_shot.py -o weights.safetensors bonsai.splat flowers/lod-meta.json show.sog room.ply
+
+Our own scene is always among them, in several sizes and seeds. Chains are windows of pictures of several sizes, moving
+at paces from a twentieth of a pixel to 14 pixels a frame; the second half of them moves more than it turns, and fast.
+`benchmarks/default_weights.py` measures what comes out. Weights are written after every round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.random import Generator
+
+import hushsplat
+from hushsplat import synth
+from hushsplat.core.camera import Camera
+from hushsplat.core.framing import orbit_scene
+from hushsplat.core.gaussians import Gaussians
+from hushsplat.files.weights import read_weights, write_weights
+from hushsplat.learn import Denoiser
+from hushsplat.learn.chain_cameras import paced
+from hushsplat.learn.joint import windowed
+from hushsplat.learn.zero_shot import RecordedChain, ZeroShotSettings, record, train_zero_shot
+from hushsplat.render import render_ordered
+
+LEAST_COVERED = 0.7  # of a window's pixels: views into the void teach nothing
+STATIC_SHARE = 0.06
+STOP_SHARE = 0.15  # of the chains come to rest
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of chain."""
+
+    window_px: tuple[int, int]
+    view_px: tuple[int, ...]  # widths of the whole picture that the window is cut from
+    pace_px: tuple[float, float]  # a frame
+    frames: tuple[int, int]
+
+
+SLOW = Kind((144, 112), (400, 800, 1600), (0.05, 12.0), (24, 160))
+FAST = Kind((256, 168), (320, 400, 480), (1.5, 10.0), (40, 70))
+
+
+@dataclass(frozen=True)
+class Scenery:
+    name: str
+    gaussians: Gaussians
+    views: Sequence[Camera]
+
+
+def sceneries(paths: Sequence[Path]) -> list[Scenery]:
+    found = []
+    for count, seed in ((60_000, 1), (200_000, 2), (200_000, 5), (300_000, 7)):
+        found.append(Scenery(f"own {seed}", synth.room_and_garden(count, seed=seed), synth.view_cameras(60, 800, 532)))
+    for path in paths:
+        gaussians = hushsplat.load(path)
+        track = orbit_scene(gaussians, 800, 532, seconds=2.0, fps=30.0)
+        found.append(Scenery(path.name, gaussians, [track.camera(frame) for frame in range(len(track))]))
+    return found
+
+
+def chain_of(scenery: Scenery, kind: Kind, rng: Generator) -> RecordedChain:
+    while True:
+        view = scenery.views[int(rng.integers(len(scenery.views)))].resized(int(rng.choice(kind.view_px)))
+        view = windowed(view, kind.window_px, rng)
+        depth = render_ordered(scenery.gaussians, view).depth
+        if np.mean(depth > 0) > LEAST_COVERED:
+            break
+    frames = int(rng.integers(*kind.frames))
+    pixels = 0.0 if rng.random() < STATIC_SHARE else float(np.exp(rng.uniform(*np.log(kind.pace_px))))
+    cameras = paced(view, frames, pixels, float(np.median(depth[depth > 0])), rng)
+    if rng.random() < STOP_SHARE:
+        rest = int(frames * rng.uniform(0.2, 0.6))
+        cameras = cameras[:rest] + [cameras[rest]] * (frames - rest)
+    return record(scenery.gaussians, cameras, seed=int(rng.integers(1 << 30)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("scenes", type=Path, nargs="*", help="trained scenes beside our own")
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--start", type=Path, help="weights to begin with")
+    parser.add_argument("--chains", type=int, default=160)
+    parser.add_argument("--rounds", type=int, default=ZeroShotSettings.rounds)
+    parser.add_argument("--steps", type=int, default=ZeroShotSettings.steps)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)  # tiny pictures: more threads only wait for each other
+
+    begun, rng, chains = time.perf_counter(), np.random.default_rng(arguments.seed), []
+    places = sceneries(arguments.scenes)
+    for index in range(arguments.chains):
+        scenery = places[index % len(places)]
+        chains.append(chain_of(scenery, (SLOW, FAST)[index // len(places) % 2], rng))
+        print(
+            f"chain {index + 1} of {arguments.chains}, {scenery.name}, {time.perf_counter() - begun:.0f} s", flush=True
+        )
+    losses: list[float] = []
+
+    def report(round_: int, step: int, loss: float, denoiser: Denoiser) -> None:
+        losses.append(loss)
+        if (step + 1) % 100 == 0:
+            gamma, seconds = denoiser.gate.gamma.item(), time.perf_counter() - begun
+            print(
+                f"round {round_ + 1} step {step + 1}: {np.mean(losses[-100:]):.5f}, γ {gamma:.2f}, {seconds:.0f} s",
+                flush=True,
+            )
+            write_weights(denoiser.to_weights(), arguments.output)
+
+    start = None if arguments.start is None else read_weights(arguments.start)
+    settings = ZeroShotSettings(rounds=arguments.rounds, steps=arguments.steps, seed=arguments.seed)
+    write_weights(train_zero_shot(chains, settings, start, report), arguments.output)
+
+
+if __name__ == "__main__":
+    main()
