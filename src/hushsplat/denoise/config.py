@@ -39,6 +39,8 @@ class HushConfig:
     # no unit, >= 0: how fast the heuristic trust falls with the relative depth difference; not used otherwise.
     # Paper, "Ablations": grid-searched there; the default is ours.
     sigma: float = 10.0
+    # Predict both trusts at half the resolution: faster, and blurred at edges. Ours; docs/denoiser.md has numbers.
+    trust_at_half: bool = False
     # Without it the denoised path means the raw colour. Paper, "Ablations": w/o spatial filter.
     spatial_filter: bool = True
     # The gate: learned, or g fixed to 0 (accumulated path only) or 1 (denoised path only).
@@ -76,7 +78,7 @@ class HushConfig:
         self._in_range("stabilise_rescue", 0.0, 1e9)
         self._one_of("trust", get_args(TrustMode))
         self._one_of("gate", get_args(GateMode))
-        for name in ("spatial_filter", "zero_shot", "stabilise"):
+        for name in ("spatial_filter", "zero_shot", "stabilise", "trust_at_half"):
             self._one_of(name, (True, False))
 
     def _in_range(self, name: str, least: float, largest: float) -> None:

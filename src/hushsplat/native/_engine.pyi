@@ -157,6 +157,7 @@ class DenoiserSettings:
     filter: bool
     stabilise: bool
     zero_shot: bool
+    half_trust: bool
     def __init__(self) -> None: ...
 
 VIEW_FLOATS: int

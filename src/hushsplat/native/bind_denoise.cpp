@@ -48,7 +48,8 @@ void bind_denoise(nb::module_& m) {
         .def_rw("gate", &Settings::gate)
         .def_rw("filter", &Settings::filter)
         .def_rw("stabilise", &Settings::stabilise)
-        .def_rw("zero_shot", &Settings::zero_shot);
+        .def_rw("zero_shot", &Settings::zero_shot)
+        .def_rw("half_trust", &Settings::half_trust);
 
     m.attr("VIEW_FLOATS") = hush::kViewFloats;
     m.attr("DENOISER_FLOATS") = sizeof(hush::DenoiserWeights) / sizeof(float);

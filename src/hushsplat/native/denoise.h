@@ -33,7 +33,7 @@ struct DenoiserSettings {
     float sigma;
     Trust trust;
     Gate gate;
-    bool filter, stabilise, zero_shot;
+    bool filter, stabilise, zero_shot, half_trust;
 };
 
 struct DenoiseStep {
