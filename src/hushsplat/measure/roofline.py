@@ -94,7 +94,7 @@ def passes(zero_shot: bool) -> list[Pass]:
         spatial, view = blur + kernel + probes, 4 * FLOAT
     accumulate = 2 * 4 + 7 * 3 + 1
     gate = 8 + (EXP2 + 2) + 5 + 3 * 3 + 5  # error, exponential, gate; mixture, RGB
-    stabilised = 3 * (16 + 3 + 2 + 2 + 3 + 3 + 1)  # range of 3×3, tolerance, limits, largest change, blend
+    stabilised = 3 * (16 + 3 + 2 + 2 + 3 + 3 + 1) + 6  # range of 3×3, tolerance, limits, largest change, blend; fading
     return [
         Pass("pyramid", 7 + halved, 4 * FLOAT + PYRAMID_TEXELS * TEXEL),  # reads colour and depth, writes texels
         Pass("reproject", place + weights + taps + limits + extras, CHANNELS * FLOAT + TEXEL),
