@@ -1,11 +1,13 @@
 """Training without a payload: lessons are what the twin sees, and they teach."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from made_capture import made_scene
+from scipy.ndimage import uniform_filter
 
 from hushsplat.core.camera import Camera
 from hushsplat.core.errors import TrainingError
@@ -69,9 +71,14 @@ def _errors(lesson: Lesson) -> tuple[tuple[torch.Tensor, torch.Tensor], ...]:
     """Of history and sample, of the denoised and of the accumulated path."""
     color, soft, clean, soft_clean = (rgb_from_ycocg(part) for part in lesson.colors.float().split(3, -1))
     mean, denoised = (rgb_from_ycocg(lesson.history.float()[..., part]) for part in (slice(0, 3), slice(6, 9)))
+    error, noise = (mean - clean).square().mean(-1), (color - clean).square().mean(-1)
+    around = partial(uniform_filter, size=7, mode="constant")  # zeros outside, so that only the inside is a mean
+    whole = around(np.ones(error.shape))
+    frames = np.maximum(lesson.history[..., 4].float().numpy(), 1)
+    wrong = around(error.numpy()) / whole - 2 * around(noise.numpy()) / whole / frames
     return (
         ((denoised - soft_clean).square().mean(-1), (soft - soft_clean).square().mean(-1)),
-        ((mean - clean).square().mean(-1), (color - clean).square().mean(-1)),
+        (error + 0.5 * torch.from_numpy(np.maximum(wrong, 0)), noise),
     )
 
 

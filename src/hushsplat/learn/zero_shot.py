@@ -17,6 +17,7 @@ from jaxtyping import Float, Float16, Float32
 from numpy import ndarray as Array
 from numpy.random import Generator
 from torch import Tensor
+from torch.nn import functional
 
 from hushsplat.core.camera import Camera
 from hushsplat.core.errors import TrainingError
@@ -39,6 +40,9 @@ from hushsplat.render import decode, render_ordered, sample_visibility
 CONFIG = HushConfig(zero_shot=True)
 TARGET_EVERY = 5  # frames: exact pictures cost more than the noise
 LATE_SHARE = 0.3  # of the chains begin in the middle: short histories of fast motion
+# The gate shows the denoised path where the accumulated one is noisy, but cannot see where it is wrong: errors beyond
+# what noise explains count once and a half. They are told apart over 7×7 pixels, and from twice the noise on.
+BIAS_WEIGHT, BIAS_WINDOW, NOISE_MARGIN = 0.5, 7, 2.0
 MEAN_NOISE, LEAST_NOISE = (
     0.02,
     2e-3,
@@ -189,7 +193,9 @@ def lesson_loss(denoiser: Denoiser, lesson: Lesson) -> Float[Tensor, ""]:
     if lesson.static:  # its trust is 1, whatever the network says
         trust_s = lesson.valid.float()
     else:
-        loss = loss + trust_votes(frames_s, trust_s, _error(mean[..., :3], clean), noise, lesson.valid)
+        error = _error(mean[..., :3], clean)
+        wrong = functional.relu(_blurred(error) - NOISE_MARGIN * _blurred(noise) / frames_s.clamp(min=1))
+        loss = loss + trust_votes(frames_s, trust_s, error + BIAS_WEIGHT * wrong, noise, lesson.valid)
     moments = torch.cat([color, color[..., :1] ** 2], -1)
     mean, frames_s = accumulate(mean, frames_s, trust_s, moments, CONFIG.accumulated_cap_frames)
     denoised, _ = accumulate(denoised, frames_h, trust_h, soft, CONFIG.denoised_cap_frames)
@@ -201,3 +207,8 @@ def lesson_loss(denoiser: Denoiser, lesson: Lesson) -> Float[Tensor, ""]:
 def _error(one: Float[Tensor, "h w 3"], other: Float[Tensor, "h w 3"]) -> Float[Tensor, "h w"]:
     """Squared, mean over RGB, of colours in YCoCg."""
     return rgb_from_ycocg(one - other).square().mean(-1)  # the transform is linear
+
+
+def _blurred(values: Float[Tensor, "h w"]) -> Float[Tensor, "h w"]:
+    window = BIAS_WINDOW
+    return functional.avg_pool2d(values[None, None], window, 1, window // 2, count_include_pad=False)[0, 0]
