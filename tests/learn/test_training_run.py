@@ -17,7 +17,7 @@ from torch import Tensor
 
 import hushsplat
 from hushsplat.core.errors import TrainingError
-from hushsplat.core.training import TrainConfig
+from hushsplat.core.training import Stage3, TrainConfig
 from hushsplat.files.capture import load_capture
 from hushsplat.files.scene import load, save
 from hushsplat.files.weights import read_weights
@@ -134,6 +134,24 @@ def test_a_trained_scene_enters_at_stage_3(tmp_path: Path) -> None:
     run_stages(tmp_path / "run", plans_from_scene(scene, views, config), config, told.append)
     assert {p.stage for p in told} == {"stage3", "stage4"}
     assert told[config.stage3.steps - 1].metrics["held_out_psnr"] > 25  # it was right already, but for the order
+
+
+def test_a_scene_may_go_to_stage_4_alone(tmp_path: Path) -> None:
+    config = tiny_config(stage3=Stage3(steps=0, made_up_views=10))
+    scene = made_scene(40)
+    plans = plans_from_scene(scene, made_up_photographs(scene, config), config)
+    begin_run(tmp_path / "run", config, {})
+    told: list[Progress] = []
+    run_stages(tmp_path / "run", plans, config, told.append)
+    assert {p.stage for p in told} == {"stage4"}
+    np.testing.assert_allclose(load(tmp_path / "run" / "stage4.ply").means, scene.means, atol=1e-6)
+
+
+def test_stage_4_needs_a_scene(capture: Path, tmp_path: Path) -> None:
+    config, loaded = tiny_config(), load_capture(capture)
+    plan = plans_from_capture(loaded, load_photographs(loaded, config), config)[-1]
+    with pytest.raises(TrainingError, match="stage 4 needs a scene"):
+        plan.begin(tmp_path)
 
 
 def test_the_command_takes_scenes(capture: Path, tmp_path: Path) -> None:

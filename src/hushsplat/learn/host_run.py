@@ -57,18 +57,22 @@ def plans_from_scene(
     begin: Callable[[Path], PerPixelStage] = lambda folder: PerPixelStage(  # noqa: E731
         SurfelModel.from_gaussians(flattened(gaussians)), photographs, config
     )
-    return [Plan("stage3", config.stage3.steps, begin), _stage4(photographs, config, lpips)]
+    return [Plan("stage3", config.stage3.steps, begin), _stage4(photographs, config, lpips, gaussians)]
 
 
-def _stage4(photographs: Photographs, config: TrainConfig, lpips: Lpips | None) -> Plan:
-    """Payload and denoiser, of the scene that the stages before have left."""
+def _stage4(photographs: Photographs, config: TrainConfig, lpips: Lpips | None, given: Gaussians | None = None) -> Plan:
+    """Payload and denoiser, of the scene that the stages before have left; of the one given if there were none."""
 
     def begin(folder: Path) -> JointStage:
         last = next((name for name in (STAGE3_PLY, STAGE2_PLY, STAGE1_PLY) if (folder / name).exists()), None)
-        if last is None:
+        if last is not None:
+            scene = load(folder / last)
+        elif given is not None:
+            scene = flattened(given)
+        else:
             raise TrainingError(f"{folder}: stage 4 needs a scene; let one of the stages before it run.")
         train, held_out = ([view.camera for view in views] for views in (photographs.train, photographs.held_out))
-        subject = Subject(load(folder / last), train, held_out, photographs.extent)
+        subject = Subject(scene, train, held_out, photographs.extent)
         return JointStage(subject, config.stage4, config.seed, lpips)
 
     return Plan("stage4", config.stage4.steps, begin)
