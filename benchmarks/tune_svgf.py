@@ -3,8 +3,9 @@
     python benchmarks/tune_svgf.py
 
 Two pieces of the walk through room and garden, each at 30 and at 300 frames per second, 400×266; score: mean PSNR
-against `exact`, what the noise is about, over 16 frames of each. What it prints last is what
-hushsplat/denoise/baselines/svgf.py freezes.
+against `exact`, what the noise is about, over 16 frames of each. The frozen constants in
+hushsplat/denoise/baselines/svgf.py come from an earlier search of this kind, which began with bonsai; whether this one
+ends at the same place was not tried.
 """
 
 from __future__ import annotations
