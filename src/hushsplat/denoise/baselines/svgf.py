@@ -59,9 +59,9 @@ class SvgfConfig:
 
 ADAPTED = SvgfConfig()
 LITERAL = SvgfConfig(running_mean=False)
-# Found one constant after the other at 30 and 300 frames per second, and frozen. First on bonsai: two passes lost 2.3 to
-# 2.7 dB against one, feeding the first back 1.4 to 3.0. From there on our own scene, feedback left off: two passes lost
-# 0.6 dB. Only single constants were changed, so a better mixture, with several passes too, is not ruled out.
+# Found one constant after the other at 30 and 300 frames per second, and frozen. First on bonsai: two passes lost 2.3
+# to 2.7 dB against one, feeding the first back 1.4 to 3.0. From there on our own scene, feedback left off: two passes
+# lost 0.6 dB. Only single constants were changed, so a better mixture, with several passes too, is not ruled out.
 TUNED = SvgfConfig(
     alpha=0.05,
     moments_alpha=0.2,
