@@ -36,6 +36,7 @@ from hushsplat.learn.denoiser import Denoiser
 from hushsplat.learn.filter import Ellipse, binomial_blur, filter_color
 from hushsplat.learn.losses import similarity
 from hushsplat.learn.lpips import Lpips
+from hushsplat.learn.photographs import psnr
 from hushsplat.learn.pipeline import step as twin_step
 from hushsplat.learn.reproject import move_pixels, relative_difference
 from hushsplat.learn.tensors import TensorFrame, TensorObservation, TensorState
@@ -111,9 +112,8 @@ class JointStage:
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.denoiser.parameters(), CUT_GRADIENT)
         self.optimiser.step()
-        error = (frame.views["composite"].detach() - torch.tensor(last.target.color)).square().mean().item()
-        psnr = -10 * np.log10(max(error, 1e-10))
-        return {"loss": loss.item(), "psnr": psnr, **{name: term.item() for name, term in terms.items()}}
+        reached = psnr(frame.views["composite"].detach().numpy(), np.clip(last.target.color, 0, 1))
+        return {"loss": loss.item(), "psnr": reached, **{name: term.item() for name, term in terms.items()}}
 
     def _config(self, index: int) -> HushConfig:
         warming = index < self.settings.gate_warmup and not self.settings.transfer
@@ -231,8 +231,7 @@ class JointStage:
     def measure(self) -> dict[str, float]:
         """PSNR of the last of 24 moving frames at held-out views."""
         pairs = [self._held_out_flight(view, frames=24) for view in self.subject.held_out[:6]]
-        errors = [np.mean((np.clip(shown, 0, 1) - np.clip(clean, 0, 1)) ** 2) for shown, clean in pairs]
-        return {"held_out_psnr": float(np.mean([-10 * np.log10(max(error, 1e-10)) for error in errors]))}
+        return {"held_out_psnr": float(np.mean([psnr(shown, np.clip(clean, 0, 1)) for shown, clean in pairs]))}
 
     def _held_out_flight(self, view: Camera, frames: int) -> tuple[Float32[Array, "h w 3"], Float32[Array, "h w 3"]]:
         sizes, rng = self.settings.chains, np.random.default_rng(self.seed)
