@@ -2,8 +2,9 @@
 
     python benchmarks/train_zero_shot.py -o weights.safetensors bonsai.splat flowers/lod-meta.json show.sog room.ply
 
-Our own scene is always among them, in several sizes and seeds. Chains are windows of pictures of several sizes, moving
-at paces from a twentieth of a pixel to 14 pixels a frame; the second half of them moves more than it turns, and fast.
+Our own scene is always among them, in several sizes and seeds. Chains are windows of pictures of several sizes: a
+third moves and turns at paces from a twentieth of a pixel to 12 pixels a frame, a third does so fast, a third is pieces
+of walks (our own scene) and of flights around a scene, at 24 to 300 frames a second.
 `benchmarks/default_weights.py` measures what comes out. Weights are written after every round.
 """
 
@@ -11,8 +12,9 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,7 @@ from hushsplat import synth
 from hushsplat.core.camera import Camera
 from hushsplat.core.framing import orbit_scene
 from hushsplat.core.gaussians import Gaussians
+from hushsplat.core.track import Track
 from hushsplat.files.weights import read_weights, write_weights
 from hushsplat.learn import Denoiser
 from hushsplat.learn.chain_cameras import paced
@@ -50,22 +53,48 @@ SLOW = Kind((144, 112), (400, 800, 1600), (0.05, 12.0), (24, 160))
 FAST = Kind((256, 168), (320, 400, 480), (1.5, 10.0), (40, 70))
 
 
+WALK_WINDOW_PX, WALK_VIEW_PX = (256, 168), (320, 400, 800)
+WALK_SECONDS = (12.0, 60.0)  # from the first room to the garden's end, or once around
+WALK_FPS = (24.0, 300.0)
+
+
 @dataclass(frozen=True)
 class Scenery:
     name: str
     gaussians: Gaussians
     views: Sequence[Camera]
+    walk: Callable[[float, float], Track]  # seconds, frames per second
 
 
 def sceneries(paths: Sequence[Path]) -> list[Scenery]:
     found = []
     for count, seed in ((60_000, 1), (200_000, 2), (200_000, 5), (300_000, 7)):
-        found.append(Scenery(f"own {seed}", synth.room_and_garden(count, seed=seed), synth.view_cameras(60, 800, 532)))
+        views, walk = synth.view_cameras(60, 800, 532), partial(synth.walk_track, width=800, height=532)
+        found.append(Scenery(f"own {seed}", synth.room_and_garden(count, seed=seed), views, walk))
     for path in paths:
         gaussians = hushsplat.load(path)
         track = orbit_scene(gaussians, 800, 532, seconds=2.0, fps=30.0)
-        found.append(Scenery(path.name, gaussians, [track.camera(frame) for frame in range(len(track))]))
+        views = [track.camera(frame) for frame in range(len(track))]
+        found.append(Scenery(path.name, gaussians, views, partial(_flight, gaussians)))
     return found
+
+
+def _flight(gaussians: Gaussians, seconds: float, fps: float) -> Track:
+    return orbit_scene(gaussians, 800, 532, seconds=seconds, fps=fps)
+
+
+def walk_of(scenery: Scenery, rng: Generator) -> RecordedChain:
+    while True:
+        seconds, fps = (float(np.exp(rng.uniform(*np.log(limits)))) for limits in (WALK_SECONDS, WALK_FPS))
+        track, frames = scenery.walk(seconds, fps), int(rng.integers(*FAST.frames))
+        first, width = int(rng.integers(len(track) - frames)), int(rng.choice(WALK_VIEW_PX))
+        place = int(rng.integers(1 << 30))  # of the window, the same in all frames
+        cameras = [
+            windowed(track.camera(first + frame).resized(width), WALK_WINDOW_PX, np.random.default_rng(place))
+            for frame in range(frames)
+        ]
+        if np.mean(render_ordered(scenery.gaussians, cameras[0]).depth > 0) > LEAST_COVERED:
+            return record(scenery.gaussians, cameras, seed=int(rng.integers(1 << 30)))
 
 
 def chain_of(scenery: Scenery, kind: Kind, rng: Generator) -> RecordedChain:
@@ -100,7 +129,8 @@ def main() -> None:
     places = sceneries(arguments.scenes)
     for index in range(arguments.chains):
         scenery = places[index % len(places)]
-        chains.append(chain_of(scenery, (SLOW, FAST)[index // len(places) % 2], rng))
+        kind = (SLOW, FAST, None)[index // len(places) % 3]
+        chains.append(walk_of(scenery, rng) if kind is None else chain_of(scenery, kind, rng))
         print(
             f"chain {index + 1} of {arguments.chains}, {scenery.name}, {time.perf_counter() - begun:.0f} s", flush=True
         )

@@ -109,7 +109,7 @@ def test_show(
     pixels = np.asarray(Image.open(tmp_path / "2.png"))
     assert pixels.shape == (133, 200, 3)
     corner_is_black = (pixels[-50:, :4] == 0).all()  # the margin beside the scale
-    assert corner_is_black == (show not in ("accumulated", "denoised", "filtered", "composite"))
+    assert corner_is_black == (show not in ("accumulated", "smoothed", "denoised", "filtered", "composite"))
 
 
 def test_compare_draws_all_methods_beside_each_other(

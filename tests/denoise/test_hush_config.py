@@ -2,15 +2,23 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from hushsplat.core.errors import DenoiseError
-from hushsplat.denoise import HushConfig
+from hushsplat.denoise import PAPER, HushConfig
+
+
+def test_what_is_ours_can_be_switched_to_the_papers():
+    ours = {"tau_frames": 2.0, "smooth": True, "stabilise_motion_px": 2.0}
+    assert replace(PAPER, **ours) == HushConfig()
+    assert (PAPER.tau_frames, PAPER.smooth) == (8, False)
+    assert PAPER.stabilise_motion_px >= 1e6  # no motion in a picture fades the weight
 
 
 def test_defaults_are_the_papers():
-    config = HushConfig()
+    config = PAPER
     assert (config.accumulated_cap_frames, config.denoised_cap_frames, config.tau_frames) == (128, 24, 8)
     assert (config.motion_scale_px, config.far_depth) == (20, 1000)
     assert (config.stabilise_weight, config.stabilise_slack) == (0.9, 0.04)
@@ -30,6 +38,7 @@ def test_defaults_are_the_papers():
         "far_depth",
         "static_tolerance",
         "sigma",
+        "smooth_errors",
         "stabilise_weight",
         "stabilise_slack",
         "stabilise_depth",

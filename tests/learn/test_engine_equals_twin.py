@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from hushsplat.denoise import HushConfig
+from hushsplat.denoise import PAPER, HushConfig
 from hushsplat.denoise.pipeline import step
 from hushsplat.learn import Denoiser, TensorObservation
 from hushsplat.learn.pipeline import step as twin_step
@@ -33,6 +33,8 @@ MAX_FLIPPED = 1e-4  # share of pixels where a threshold (depth re-seed, rescue) 
         (HushConfig(trust="heuristic", sigma=8.0, spatial_filter=False), 5, (64, 40), ()),
         (HushConfig(trust="one", gate=1, stabilise=False), 5, (64, 40), ()),
         (HushConfig(gate=0, zero_shot=True), 5, (33, 65), ()),
+        (HushConfig(gate=0, smooth_errors=3.0), 5, (450, 40), ()),
+        (PAPER, 12, (97, 61), (5,)),
         (HushConfig(trust_at_half=True), 24, (97, 61), (8,)),
         (HushConfig(trust_at_half=True, zero_shot=True), 5, (450, 70), ()),
         (HushConfig(trust_at_half=True, trust="heuristic"), 4, (34, 52), ()),

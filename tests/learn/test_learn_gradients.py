@@ -13,6 +13,7 @@ from hushsplat.learn.colour import rgb_from_ycocg, ycocg_from_rgb
 from hushsplat.learn.filter import Ellipse, binomial_blur, ellipse_of, filter_color, learned_ellipse
 from hushsplat.learn.gate import Gate, luma_variance, standard_error
 from hushsplat.learn.reproject import reproject
+from hushsplat.learn.smooth import smoothed
 from hushsplat.learn.stabilise import stabilise
 from hushsplat.learn.trust import accumulated_features, denoised_features
 
@@ -129,12 +130,18 @@ def test_accumulate():
     assert gradcheck(lambda *values: accumulate(*values, 12.0), inputs)
 
 
+def test_smoothing():
+    inputs = (leaf(4, 5, 3), leaf(4, 5, low=0.05, high=0.3, seed=1))
+    assert gradcheck(lambda *values: smoothed(*values, CONFIG), inputs)
+
+
 def test_gate():
     gate = Gate().double()
 
     def run(squared, luma, frames, gamma):
         variance = luma_variance(squared, luma)
-        return functional_call(gate, {"gamma": gamma}, (variance, frames, CONFIG)), standard_error(variance, frames)
+        error = standard_error(variance, frames)
+        return functional_call(gate, {"gamma": gamma}, (error, frames, CONFIG)), error
 
     luma = leaf(3, 4, low=0.2, high=0.6)
     squared = (luma.detach() ** 2 + torch.linspace(-0.03, 0.2, 12, dtype=torch.float64).view(3, 4)).requires_grad_()

@@ -3,14 +3,16 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from made_frames import camera_at, random_state
 
-from hushsplat.denoise import HushConfig
+from hushsplat.denoise import PAPER, HushConfig
 from hushsplat.learn.accumulate import accumulate
 from hushsplat.learn.gate import Gate, luma_variance, standard_error
 from hushsplat.learn.reproject import reproject
+from hushsplat.learn.smooth import smoothed
 from hushsplat.learn.stabilise import neighbourhood_range, stabilise
 from hushsplat.learn.tensors import History
 
@@ -79,20 +81,44 @@ def test_gate_by_hand():
     with torch.no_grad():
         gate.gamma.fill_(4.0)
     frames, variance = picture(16, 1, 128), picture(0.04, 0.04, 0.0)
-    g = gate(variance, frames, CONFIG).flatten().tolist()
-    assert g[0] == pytest.approx(1 - (1 - math.exp(-2)) * (1 - 4 * math.sqrt(0.04 / 16.0001)))
-    assert g[1] == pytest.approx(1 - (1 - math.exp(-1 / 8)) * (1 - 4 * math.sqrt(0.04 / 1.0001)))
+    g = gate(standard_error(variance, frames), frames, PAPER).flatten().tolist()
+    assert g[0] == pytest.approx(1 - (1 - math.exp(-2)) * (1 - 4 * 0.04 / math.sqrt(0.0401 * 16.0001)))
+    assert g[1] == pytest.approx(1 - (1 - math.exp(-1 / 8)) * (1 - 4 * 0.04 / math.sqrt(0.0401 * 1.0001)))
     assert g[2] == pytest.approx(math.exp(-16))
-    unsure = gate(picture(100.0), picture(50), CONFIG)  # γ · err beyond 1
+    unsure = gate(picture(1.4), picture(50), PAPER)  # γ · err beyond 1
     assert unsure.item() == 1
 
 
 def test_gate_switches_and_tau():
     gate = Gate()
-    frames, variance = picture(16), picture(0.0)
-    assert gate(variance, frames, HushConfig(gate=0)).item() == 0
-    assert gate(variance, frames, HushConfig(gate=1)).item() == 1
-    assert gate(variance, frames, HushConfig(tau_frames=2.0)).item() == pytest.approx(math.exp(-8))
+    frames, error = picture(16), picture(0.0)
+    assert gate(error, frames, HushConfig(gate=0)).item() == 0
+    assert gate(error, frames, HushConfig(gate=1)).item() == 1
+    assert gate(error, frames, HushConfig(tau_frames=2.0)).item() == pytest.approx(math.exp(-8))
+
+
+def test_smoothing_by_hand():
+    """Against loops over pixels in numpy: what lies outside repeats the edge, and only lumas are compared."""
+    rng = np.random.default_rng(2)
+    color, error = rng.normal(size=(5, 4, 3)), rng.uniform(0, 0.5, (5, 4))
+    found = smoothed(torch.from_numpy(color), torch.from_numpy(error), HushConfig(smooth_errors=1.5)).numpy()
+    for y in range(5):
+        for x in range(4):
+            pixels = [color[min(max(y + j, 0), 4), min(max(x + i, 0), 3)] for j in (-1, 0, 1) for i in (-1, 0, 1)]
+            weights = [math.exp(-abs(p[0] - color[y, x, 0]) / (1.5 * error[y, x] + 0.01)) for p in pixels]
+            np.testing.assert_allclose(found[y, x], np.average(pixels, axis=0, weights=weights), atol=1e-12)
+
+
+def test_smoothing_keeps_what_is_certain_and_means_what_is_not():
+    color = torch.rand(9, 9, 3)
+    assert torch.equal(smoothed(color, torch.zeros(9, 9), HushConfig(smooth=False)), color)
+    constant = torch.full((4, 6, 3), 0.3)
+    assert torch.equal(smoothed(constant, torch.rand(4, 6), CONFIG), constant)
+    edge = torch.zeros(6, 6, 3)
+    edge[:, 3:] = 1.0
+    torch.testing.assert_close(smoothed(edge, torch.full((6, 6), 1e-3), CONFIG), edge)
+    middle = smoothed(color, torch.full((9, 9), 1e4), CONFIG)[4, 4]
+    torch.testing.assert_close(middle, color[3:6, 3:6].mean((0, 1)), atol=1e-4, rtol=0)
 
 
 def test_gamma_has_a_minimum_but_can_leave_it():
@@ -104,30 +130,23 @@ def test_gamma_has_a_minimum_but_can_leave_it():
     assert gate.gamma.grad.item() == 1
 
 
-def test_the_variance_of_a_constant_is_zero_in_float32():
+def test_the_error_of_a_constant_is_nothing_in_float32():
     luma = torch.rand(100, 100) * 3
     for rounding in (-1e-7, 0, 1e-7):  # what another order of operations may leave
-        variance = luma_variance(luma * luma * (1 + rounding), luma)
-        assert (variance == 0).all()
+        error = standard_error(luma_variance(luma * luma * (1 + rounding), luma), torch.ones(100, 100))
+        assert (error < 3e-4).all()
     assert luma_variance(torch.tensor([[0.29]]), torch.tensor([[0.5]])).item() == pytest.approx(0.04, abs=1e-6)
 
 
-def test_standard_error_of_no_variance_has_no_gradient():
-    variance = picture(0, 0.04).requires_grad_()
-    error = standard_error(variance, picture(1, 4))
+def test_standard_error_is_the_usual_one_and_its_slope_has_a_limit():
+    variance = picture(0.04, 1e-4, 1e-12, 0).requires_grad_()
+    error = standard_error(variance, picture(4, 4, 4, 4))
     error.sum().backward()
-    assert error[0].item() == 0
-    assert variance.grad[0].item() == 0
-    assert variance.grad[1].item() == pytest.approx(0.5 / math.sqrt(0.04 * 4), rel=1e-4)
-
-
-def test_standard_error_of_hardly_any_variance_has_a_value_but_no_gradient():
-    variance = torch.tensor([1e-44, 1e-14], requires_grad=True).reshape(2, 1)  # over 8 frames the first rounds to 0
-    variance.retain_grad()
-    error = standard_error(variance, torch.full((2, 1), 8.0))
-    error.sum().backward()
-    assert (variance.grad == 0).all()
-    assert error[1].item() == pytest.approx(math.sqrt(1e-14 / 8), rel=1e-4)
+    assert error[0].item() == pytest.approx(math.sqrt(0.04 / 4), rel=2e-3)
+    assert error[1].item() == pytest.approx(math.sqrt(1e-4 / 4 / 2), rel=1e-4)
+    assert error[3].item() == 0
+    assert variance.grad[0].item() == pytest.approx(0.5 / math.sqrt(0.04 * 4), rel=3e-3)
+    assert variance.grad.max().item() == pytest.approx(1 / math.sqrt(1e-4 * 4), rel=1e-4)
 
 
 @pytest.fixture

@@ -73,8 +73,8 @@ def test_the_first_frame_is_gated_from_itself(denoiser):
     assert (state.accumulated_frames == 1).all() and (state.denoised_frames == 1).all()
     assert (state.accumulated_trust == 0).all() and (state.denoised_trust == 0).all()
     torch.testing.assert_close(rgb_from_ycocg(state.denoised), shown.views["filtered"])
-    share = np.exp(-1 / 8)  # no variance yet: 1 - r
-    expected = share * shown.views["filtered"] + (1 - share) * observation.color
+    share = np.exp(-1 / 2)  # no variance yet: 1 - r
+    expected = share * shown.views["filtered"] + (1 - share) * shown.views["smoothed"]
     torch.testing.assert_close(shown.color, expected.clamp(min=0))
     torch.testing.assert_close(state.stabilised, shown.color)
     assert (state.values[..., 15] == 0).all()
@@ -188,7 +188,9 @@ SWITCHES = {
     "zero-shot": {"zero_shot": True},
     "caps": {"accumulated_cap_frames": 2.0},
     "denoised cap": {"denoised_cap_frames": 2.0},
-    "tau": {"tau_frames": 2.0},
+    "no smoothing": {"smooth": False},
+    "smoothing": {"smooth_errors": 0.2},
+    "tau": {"tau_frames": 8.0},
     "motion": {"motion_scale_px": 1.0},
     "weight": {"stabilise_weight": 0.5},
     "slack": {"stabilise_slack": 0.0},
@@ -226,6 +228,8 @@ def test_switches_do_what_they_say(noisy_walk):
     _, shown = noisy_walk(HushConfig(stabilise=False))[-1]
     assert torch.equal(shown.color, shown.views["composite"].clamp(min=0))
     _, shown = noisy_walk(HushConfig(gate=0))[-1]
+    torch.testing.assert_close(shown.views["composite"], shown.views["smoothed"])
+    _, shown = noisy_walk(HushConfig(gate=0, smooth=False))[-1]
     torch.testing.assert_close(shown.views["composite"], shown.views["accumulated"])
     _, shown = noisy_walk(HushConfig(gate=1))[-1]
     torch.testing.assert_close(shown.views["composite"], shown.views["denoised"])

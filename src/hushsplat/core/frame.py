@@ -11,6 +11,7 @@ VIEWS = {  # name: what it holds, all [h, w, channels]; trusts, gate and so on h
     "composite": "RGB before stabilisation",
     "filtered": "RGB of this frame after the spatial filter",
     "accumulated": "S, the mean of raw colours, RGB",
+    "smoothed": "S after neighbours calmed it, RGB",
     "denoised": "D, the mean of filtered colours, RGB",
     "accumulated_trust": "t_s, 0..1",
     "denoised_trust": "t_h, 0..1",

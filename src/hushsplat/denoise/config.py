@@ -22,8 +22,9 @@ class HushConfig:
     # frames, >= 1: longest history of the denoised path; fewer react faster.
     # Paper, "Stage-4 training configuration": n_max denoised.
     denoised_cap_frames: float = 24.0
-    # frames, > 0: how fast the gate hands over to the accumulated path. Paper, equation of the gate: τ.
-    tau_frames: float = 8.0
+    # frames, > 0: how fast the gate hands over to the accumulated path. Paper, equation of the gate: τ = 8; ours is
+    # shorter because the smoothed mean is calm sooner (docs/denoiser.md).
+    tau_frames: float = 2.0
     # px, > 0: the motion whose compressed magnitude is one half. Paper, "Reprojection and Trust Features": m/(m+20).
     motion_scale_px: float = 20.0
     # world units, > 0: depth where neither a pixel nor its neighbours hit anything.
@@ -43,6 +44,10 @@ class HushConfig:
     trust_at_half: bool = False
     # Without it the denoised path means the raw colour. Paper, "Ablations": w/o spatial filter.
     spatial_filter: bool = True
+    # Before the gate, neighbours calm the accumulated path where their lumas agree. Ours; the paper has no such pass.
+    smooth: bool = True
+    # standard errors of the mean, >= 0: a neighbour that differs by this much weighs 1/e. Ours.
+    smooth_errors: float = 2.0
     # The gate: learned, or g fixed to 0 (accumulated path only) or 1 (denoised path only).
     # Paper, appendix "Variance Gate Ablation".
     gate: GateMode = "learned"
@@ -71,6 +76,7 @@ class HushConfig:
         self._in_range("far_depth", 1e-6, 1e9)
         self._in_range("static_tolerance", 0.0, 1.0)
         self._in_range("sigma", 0.0, 1e6)
+        self._in_range("smooth_errors", 0.0, 1e6)
         self._in_range("stabilise_weight", 0.0, 1.0)
         self._in_range("stabilise_motion_px", 1e-6, 1e9)
         self._in_range("stabilise_slack", 0.0, 1e9)
@@ -78,7 +84,7 @@ class HushConfig:
         self._in_range("stabilise_rescue", 0.0, 1e9)
         self._one_of("trust", get_args(TrustMode))
         self._one_of("gate", get_args(GateMode))
-        for name in ("spatial_filter", "zero_shot", "stabilise", "trust_at_half"):
+        for name in ("spatial_filter", "smooth", "zero_shot", "stabilise", "trust_at_half"):
             self._one_of(name, (True, False))
 
     def _in_range(self, name: str, least: float, largest: float) -> None:
@@ -93,3 +99,6 @@ class HushConfig:
         if not any(value == choice and type(value) is type(choice) for choice in choices):
             options = ", ".join(repr(choice) for choice in choices)
             raise DenoiseError(f"{name} must be one of {options}, got {value!r}.")
+
+
+PAPER = HushConfig(tau_frames=8.0, smooth=False, stabilise_motion_px=1e9)  # nothing of ours

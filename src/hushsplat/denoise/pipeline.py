@@ -76,6 +76,8 @@ def engine_settings(config: HushConfig) -> _engine.DenoiserSettings:
     settings.accumulated_cap = config.accumulated_cap_frames
     settings.denoised_cap = config.denoised_cap_frames
     settings.tau_frames = config.tau_frames
+    settings.smooth = config.smooth
+    settings.smooth_errors = config.smooth_errors
     settings.motion_scale_px = config.motion_scale_px
     settings.far = config.far_depth
     settings.stabilise_weight = config.stabilise_weight
@@ -115,9 +117,9 @@ def _intrinsics(camera: Camera) -> Float32[Array, " 4"]:
     return np.array([camera.fx, camera.fy, camera.cx, camera.cy], dtype=np.float32)
 
 
-def _views(state: TemporalState, behind: Float32[Array, "h w 10"]) -> dict[str, Float32[Array, "h w _"]]:
+def _views(state: TemporalState, behind: Float32[Array, "h w 13"]) -> dict[str, Float32[Array, "h w _"]]:
     luma = state.accumulated[..., :1]
-    variance = np.maximum((1 - 1e-6) * state.squared_luma[..., None] - luma * luma, 0)
+    variance = np.maximum(state.squared_luma[..., None] - luma * luma, 0)
     return {
         "composite": behind[..., 0:3],
         "filtered": behind[..., 3:6],
@@ -131,4 +133,5 @@ def _views(state: TemporalState, behind: Float32[Array, "h w 10"]) -> dict[str, 
         "variance": variance.astype(np.float32),
         "relative_depth": behind[..., 7:8],
         "motion_px": behind[..., 8:10],
+        "smoothed": behind[..., 10:13],
     }

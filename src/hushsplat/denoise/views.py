@@ -57,6 +57,7 @@ SHOWN: dict[str, tuple[str, Scale | None]] = {  # name: (view of core.frame.VIEW
     "variance": ("variance", Scale("variance of luma", 0.25, power=0.5)),
     "depth_change": ("relative_depth", Scale("change of depth", 1.0)),
     "accumulated": ("accumulated", None),
+    "smoothed": ("smoothed", None),
     "denoised": ("denoised", None),
     "filtered": ("filtered", None),
     "composite": ("composite", None),

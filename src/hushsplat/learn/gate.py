@@ -10,8 +10,7 @@ from hushsplat.core.weights import MIN_GAMMA
 from hushsplat.denoise.config import HushConfig
 
 INITIAL_GAMMA = 10.0  # ours: a standard error of 0.1 is shown from the denoised path alone
-ROUNDING = 1e-6  # ours: relative; what a constant's variance is in float32, and a little more
-TINY = 1e-12  # ours: squared standard error, colour²; below, it is seen by nobody and has no gradient
+UNSEEN = 1e-4  # ours: variance of the luma that nobody sees; below, float32 knows it badly, and roots are steep
 FRAMES_EPSILON = 1e-4  # ε in the paper's standard error; its size is ours
 
 
@@ -29,14 +28,14 @@ class Gate(nn.Module):
 
     def forward(
         self,
-        variance: Float[Tensor, "h w"],
+        error: Float[Tensor, "h w"],  # standard error of the accumulated mean
         frames: Float[Tensor, "h w"],  # n_s, after this frame
         config: HushConfig,
     ) -> Float[Tensor, "h w"]:
         """The gate of each pixel, 0..1 (paper, equation of the gate)."""
         if config.gate != "learned":
-            return torch.full_like(variance, float(config.gate))
-        uncertain = (self.scale() * standard_error(variance, frames)).clamp(0, 1)
+            return torch.full_like(error, float(config.gate))
+        uncertain = (self.scale() * error).clamp(0, 1)
         ripe = 1 - torch.exp(-frames / config.tau_frames)
         return 1 - ripe * (1 - uncertain)
 
@@ -45,12 +44,10 @@ def luma_variance(
     squared_luma: Float[Tensor, "h w"],  # mean of Y²
     luma: Float[Tensor, "h w"],  # mean of Y
 ) -> Float[Tensor, "h w"]:
-    """Of the raw luma over the history; 0 where it is only rounding."""
-    return (squared_luma * (1 - ROUNDING) - luma * luma).clamp(min=0)
+    """Of the raw luma over the history."""
+    return (squared_luma - luma * luma).clamp(min=0)
 
 
 def standard_error(variance: Float[Tensor, "h w"], frames: Float[Tensor, "h w"]) -> Float[Tensor, "h w"]:
-    """Of the accumulated mean. Where it is 0 the root has no gradient, and nearly so a useless one: none is given."""
-    squared = variance / (frames + FRAMES_EPSILON)
-    noisy = squared > TINY
-    return torch.where(noisy, torch.sqrt(torch.where(noisy, squared, 1)), torch.sqrt(squared.detach()))
+    """Of the accumulated mean: √(variance / frames), but linear in the variance where that is below `UNSEEN`."""
+    return variance / torch.sqrt((variance + UNSEEN) * (frames + FRAMES_EPSILON))

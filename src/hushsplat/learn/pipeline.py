@@ -13,8 +13,9 @@ from hushsplat.learn.accumulate import accumulate
 from hushsplat.learn.colour import rgb_from_ycocg, ycocg_from_rgb
 from hushsplat.learn.denoiser import Denoiser
 from hushsplat.learn.filter import filter_color, learned_ellipse, zero_shot_ellipse
-from hushsplat.learn.gate import luma_variance
+from hushsplat.learn.gate import luma_variance, standard_error
 from hushsplat.learn.reproject import reproject
+from hushsplat.learn.smooth import smoothed
 from hushsplat.learn.stabilise import stabilise
 from hushsplat.learn.tensors import TensorFrame, TensorObservation, TensorState
 from hushsplat.learn.trust import accumulated_trust, denoised_trust
@@ -59,10 +60,12 @@ def step(
     denoised, frames_h = accumulate(history.denoised, history.denoised_frames, used_h, filtered, cap_h)
     accumulated, squared_luma = moments[..., :3], moments[..., 3]
 
-    # 5. Gate
+    # 5. Smooth and gate
     variance = luma_variance(squared_luma, accumulated[..., 0])
-    gate = denoiser.gate(variance, frames_s, config)
-    composite = rgb_from_ycocg(accumulated + gate[..., None] * (denoised - accumulated))
+    error = standard_error(variance, frames_s)
+    smooth = smoothed(accumulated, error, config)
+    gate = denoiser.gate(error, frames_s, config)
+    composite = rgb_from_ycocg(smooth + gate[..., None] * (denoised - smooth))
 
     # 6. Stabilise
     shown = stabilise(composite, history, config)
@@ -71,6 +74,7 @@ def step(
         "composite": composite,
         "filtered": rgb_from_ycocg(filtered),
         "accumulated": rgb_from_ycocg(accumulated),
+        "smoothed": rgb_from_ycocg(smooth),
         "denoised": rgb_from_ycocg(denoised),
         "accumulated_trust": trust_s[..., None],
         "denoised_trust": trust_h[..., None],

@@ -30,8 +30,9 @@ from hushsplat.learn.accumulate import accumulate
 from hushsplat.learn.colour import rgb_from_ycocg, ycocg_from_rgb
 from hushsplat.learn.denoiser import Denoiser
 from hushsplat.learn.filter import filter_color, zero_shot_ellipse
-from hushsplat.learn.gate import luma_variance
+from hushsplat.learn.gate import luma_variance, standard_error
 from hushsplat.learn.reproject import reproject
+from hushsplat.learn.smooth import smoothed
 from hushsplat.learn.tensors import TensorObservation, TensorState
 from hushsplat.learn.trust import accumulated_features, denoised_features
 from hushsplat.learn.votes import trust_votes
@@ -199,8 +200,9 @@ def lesson_loss(denoiser: Denoiser, lesson: Lesson) -> Float[Tensor, ""]:
     moments = torch.cat([color, color[..., :1] ** 2], -1)
     mean, frames_s = accumulate(mean, frames_s, trust_s, moments, CONFIG.accumulated_cap_frames)
     denoised, _ = accumulate(denoised, frames_h, trust_h, soft, CONFIG.denoised_cap_frames)
-    gate = denoiser.gate(luma_variance(mean[..., 3], mean[..., 0]), frames_s, CONFIG)
-    composite = mean[..., :3] + gate[..., None] * (denoised - mean[..., :3])
+    uncertain = standard_error(luma_variance(mean[..., 3], mean[..., 0]), frames_s)
+    smooth, gate = smoothed(mean[..., :3], uncertain, CONFIG), denoiser.gate(uncertain, frames_s, CONFIG)
+    composite = smooth + gate[..., None] * (denoised - smooth)
     return MEAN_NOISE / noise.mean().clamp(min=LEAST_NOISE) * (loss + _error(composite, clean).mean())
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from hushsplat.core.capture import Capture, View
 from hushsplat.core.errors import MeasureError
 from hushsplat.core.track import Track
-from hushsplat.denoise import HushConfig
+from hushsplat.denoise import PAPER, HushConfig
 from hushsplat.files.photographs import is_file
 from hushsplat.measure.plan import METRICS, Reading, Task
 from hushsplat.measure.results import Row
@@ -143,9 +143,11 @@ def ablation_methods(scene: NamedScene, notes: list[str]) -> list[Method]:
         "trust 1": replace(full, trust="one"),
         **{f"trust heuristic, σ = {sigma:g}": replace(full, trust="heuristic", sigma=sigma) for sigma in SIGMAS},
         "no spatial filter": replace(full, spatial_filter=False),
+        "no smoothing": replace(full, smooth=False),
         "no stabilisation": replace(full, stabilise=False),
         "gate 0": replace(full, gate=0),
         "gate 1": replace(full, gate=1),
+        "as in the paper": PAPER,
     }
     return [Method(label, name, config) for label, config in variants.items()]
 

@@ -93,7 +93,8 @@ def passes(zero_shot: bool) -> list[Pass]:
         probes = 8 * (6 + 1 + 3 + 4 + 3) + 32 * 3 * 2 + 9  # places and weights of eight bilinear samples; 32 texels
         spatial, view = blur + kernel + probes, 4 * FLOAT
     accumulate = 2 * 4 + 7 * 3 + 1
-    gate = 8 + (EXP2 + 2) + 5 + 3 * 3 + 5  # error, exponential, gate; mixture, RGB
+    smooth = 7 + 8 * (2 + 1 + EXP2 + 1 + 2 + 2 * 3) + 7  # error; eight neighbours; their mean
+    gate = (EXP2 + 2) + 5 + 3 * 3 + 5  # exponential, gate; mixture, RGB
     stabilised = 3 * (16 + 3 + 2 + 2 + 3 + 3 + 1) + 6  # range of 3×3, tolerance, limits, largest change, blend; fading
     return [
         Pass("pyramid", 7 + halved, 4 * FLOAT + PYRAMID_TEXELS * TEXEL),  # reads colour and depth, writes texels
@@ -101,6 +102,7 @@ def passes(zero_shot: bool) -> list[Pass]:
         Pass("trust", features + network_flops(), view),
         Pass("filter", spatial, (PYRAMID_TEXELS - 1) * TEXEL),  # level 0 came with reprojection
         Pass("accumulate", accumulate, 0),
+        Pass("smooth", smooth, 0),
         Pass("gate", gate, 0),
         Pass("stabilise", stabilised, CHANNELS * FLOAT + 3 * FLOAT),  # writes the state and the picture
     ]

@@ -144,6 +144,8 @@ class DenoiserSettings:
     accumulated_cap: float
     denoised_cap: float
     tau_frames: float
+    smooth: bool
+    smooth_errors: float
     motion_scale_px: float
     far: float
     stabilise_weight: float

@@ -36,6 +36,8 @@ void bind_denoise(nb::module_& m) {
         .def_rw("accumulated_cap", &Settings::accumulated_cap)
         .def_rw("denoised_cap", &Settings::denoised_cap)
         .def_rw("tau_frames", &Settings::tau_frames)
+        .def_rw("smooth", &Settings::smooth)
+        .def_rw("smooth_errors", &Settings::smooth_errors)
         .def_rw("motion_scale_px", &Settings::motion_scale_px)
         .def_rw("far", &Settings::far)
         .def_rw("stabilise_weight", &Settings::stabilise_weight)

@@ -1,4 +1,4 @@
-// Passes 4 and 5: the running means and the gate between them.
+// Passes 4 and 5: the running means, what neighbours make of the accumulated one, and the gate between them.
 #pragma once
 
 #include "denoise.h"
@@ -12,22 +12,20 @@ HUSH_INLINE f8 rgb_channel(int channel, f8 y, f8 co, f8 cg) {
     return channel == 0 ? y + co - cg : channel == 1 ? y + cg : y - co - cg;
 }
 
-// The views of eight pixels from column x on, for those from `first` to `end` - 1.
-HUSH_INLINE void write_views(const DenoiseStep& step, int y, int x, int first, int end, const f8 rgb[3], const f8 filtered[4],
-                             f8 gate, f8 difference, f8 depth) {
-    alignas(32) float rows[kViewFloats][8];
-    for (int c = 0; c < 3; ++c) {
-        store(rows[c], rgb[c]);
-        store(rows[3 + c], rgb_channel(c, filtered[0], filtered[1], filtered[2]));
-    }
-    store(rows[6], gate);
-    store(rows[7], difference);
-    const bool moving = step.previous && !step.is_static;
-    const Before b = before(step, splat((float)x) + iota(), (float)y, depth);
-    store(rows[8], moving ? b.motion_x : splat(0));
-    store(rows[9], moving ? b.motion_y : splat(0));
+// Which pixels of a row somebody may look at.
+struct Owned {
+    int x0, x1;
+    bool row;
+};
+
+// Views of eight pixels from column x on, channels `from` to `from` + count - 1, where they are owned.
+template <int count>
+HUSH_INLINE void write_views(const DenoiseStep& step, int y, int x, const Owned& owned, int from, const f8 (&values)[count]) {
+    alignas(32) float rows[count][8];
+    for (int c = 0; c < count; ++c) store(rows[c], values[c]);
+    const int first = owned.x0 > x ? owned.x0 - x : 0, end = owned.x1 - x < 8 ? owned.x1 - x : 8;
     for (int k = first; k < end; ++k)
-        for (int c = 0; c < kViewFloats; ++c) step.views[((size_t)y * step.width + x + k) * kViewFloats + c] = rows[c][k];
+        for (int c = 0; c < count; ++c) step.views[((size_t)y * step.width + x + k) * kViewFloats + from + c] = rows[c][k];
 }
 
 // Trust of the accumulated path where it is not predicted, or as it was.
@@ -38,20 +36,49 @@ HUSH_INLINE f8 accumulated_trust(const DenoiseStep& step, const float* predicted
     return load(predicted);
 }
 
+// Standard error of the accumulated luma; linear in the variance where nobody sees it and float32 knows it badly.
+HUSH_INLINE f8 standard_error(f8 luma, f8 squared_luma, f8 frames) {
+    const f8 variance = max(squared_luma - luma * luma, splat(0));
+    return variance / sqrt((variance + splat(1e-4f)) * (frames + splat(1e-4f)));
+}
+
+// The accumulated mean of eight pixels, calmed by neighbours that agree: the planes of three rows begin at the first.
+HUSH_INLINE void smooth(const DenoiserSettings& set, const float* const rows[3], f8 error, f8 color[3]) {
+    const f8 scale = splat(-kLog2E) / (splat(set.smooth_errors) * error + splat(0.01f));
+    f8 total = splat(1), change[3] = {splat(0), splat(0), splat(0)};
+    for (int j = 0; j < 3; ++j)
+        for (int i = -1; i < 2; ++i) {
+            if (j == 1 && i == 0) continue;
+            const float* there = rows[j] + kAccumulated * kPlane + i;
+            const f8 difference = load(there) - color[0], weight = exp2_negative(abs(difference) * scale);
+            total = total + weight;
+            change[0] = fma(weight, difference, change[0]);
+            for (int c = 1; c < 3; ++c) change[c] = fma(weight, load(there + c * kPlane) - color[c], change[c]);
+        }
+    const f8 share = splat(1) / total;
+    for (int c = 0; c < 3; ++c) color[c] = fma(change[c], share, color[c]);
+}
+
+// Outside the picture its edge counts again.
+HUSH_INLINE void repeat_edges(const DenoiseStep& step, int left, int right, float* planes) {
+    for (int c = 0; c < 3; ++c) {
+        float* plane = planes + c * kPlane;
+        if (left == 0) plane[-1] = plane[0];
+        if (right == step.width) plane[right - left] = plane[right - left - 1];
+    }
+}
+
 // Share of the denoised path.
-HUSH_INLINE f8 gate_of(const DenoiseStep& step, f8 luma, f8 squared_luma, f8 frames) {
+HUSH_INLINE f8 gate_of(const DenoiseStep& step, f8 error, f8 frames) {
     const DenoiserSettings& set = step.settings;
     if (set.gate != Gate::learned) return splat(set.gate == Gate::denoised ? 1.0f : 0.0f);
-    const f8 variance = max(squared_luma * splat(1 - 1e-6f) - luma * luma, splat(0));
-    const f8 error = sqrt(variance / (frames + splat(1e-4f)));
     const f8 ripe = splat(1) - exp2_negative(frames * splat(-kLog2E / set.tau_frames));
     return splat(1) - ripe * (splat(1) - min(error * splat(std::fmax(step.weights->gamma, 1e-4f)), splat(1)));
 }
 
-// Accumulates columns left .. right - 1 of a row in the planes of its history, and composes three planes of RGB. Views
-// are written for x0 .. x1 - 1 if the row is `owned`.
-HUSH_INLINE void compose_row(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right, int x0, int x1,
-                             bool owned, float* history, const float* const trust[2], float* composite) {
+// Accumulates columns left .. right - 1 of a row in the planes of its history.
+HUSH_INLINE void accumulate_row(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right, const Owned& owned,
+                                float* history, const float* const trust[2]) {
     const DenoiserSettings& set = step.settings;
     alignas(32) float filtered[4 * kPlane];
     filter_row(step, pyramid, y, left, right, filtered);
@@ -74,34 +101,54 @@ HUSH_INLINE void compose_row(const DenoiseStep& step, const Pyramid& pyramid, in
         };
         const f8 kept_s = load(channel(kAccumulatedFrames)) * trust_s, longer_s = kept_s + splat(1), share_s = kept_s / longer_s;
         const f8 frames_s = min(longer_s, splat(set.accumulated_cap));
-        const f8 s[3] = {update(kAccumulated, now[0], share_s), update(kAccumulated + 1, now[1], share_s),
-                         update(kAccumulated + 2, now[2], share_s)};
-        const f8 squared_luma = update(kSquaredLuma, now[0] * now[0], share_s);
+        for (int c = 0; c < 3; ++c) update(kAccumulated + c, now[c], share_s);
+        update(kSquaredLuma, now[0] * now[0], share_s);
         store(channel(kAccumulatedFrames), frames_s);
         store(channel(kAccumulatedTrust), trust_s);
         const f8 kept_h = load(channel(kDenoisedFrames)) * trust_h, longer_h = kept_h + splat(1), share_h = kept_h / longer_h;
-        const f8 d[3] = {update(kDenoised, value[0], share_h), update(kDenoised + 1, value[1], share_h),
-                         update(kDenoised + 2, value[2], share_h)};
+        for (int c = 0; c < 3; ++c) update(kDenoised + c, value[c], share_h);
         store(channel(kDenoisedFrames), min(longer_h, splat(set.denoised_cap)));
         store(channel(kDenoisedTrust), trust_h);
+        if (owned.row && step.views) {
+            f8 rgb[3];
+            for (int c = 0; c < 3; ++c) rgb[c] = rgb_channel(c, value[0], value[1], value[2]);
+            write_views(step, y, x, owned, kFilteredView, rgb);
+        }
+    }
+    repeat_edges(step, left, right, history + kAccumulated * kPlane);
+}
 
-        const f8 gate = gate_of(step, s[0], squared_luma, frames_s);
+// Composes three planes of RGB for columns left .. right - 1 of a row, from the means of three rows.
+HUSH_INLINE void compose_row(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right, const Owned& owned,
+                             const float* const history[3], float* composite) {
+    const DenoiserSettings& set = step.settings;
+    for (int x = left; x < right; x += 8) {
+        const int at = x - left;
+        const float* const rows[3] = {history[0] + at, history[1] + at, history[2] + at};
+        auto channel = [&](int c) { return load(rows[1] + c * kPlane); };
+        f8 color[3] = {channel(kAccumulated), channel(kAccumulated + 1), channel(kAccumulated + 2)};
+        const f8 frames = channel(kAccumulatedFrames), error = standard_error(color[0], channel(kSquaredLuma), frames);
+        if (set.smooth) smooth(set, rows, error, color);
+        const f8 gate = gate_of(step, error, frames);
         f8 mixed[3], rgb[3];
-        for (int c = 0; c < 3; ++c) mixed[c] = s[c] + (d[c] - s[c]) * gate;
+        for (int c = 0; c < 3; ++c) mixed[c] = color[c] + (channel(kDenoised + c) - color[c]) * gate;
         for (int c = 0; c < 3; ++c) {
             rgb[c] = rgb_channel(c, mixed[0], mixed[1], mixed[2]);
             store(composite + c * kPlane + at, rgb[c]);
         }
-        if (owned && step.views) {
-            const int end = right - x < 8 ? right - x : 8;
-            write_views(step, y, x, x0 > x ? x0 - x : 0, x1 - x < end ? x1 - x : end, rgb, value, gate, difference, now[3]);
+        if (owned.row && step.views) {
+            f8 now[4];
+            pyramid.load_pixels(x, y, now);
+            const bool moving = step.previous && !step.is_static;
+            const Before b = before(step, splat((float)x) + iota(), (float)y, now[3]);
+            write_views(step, y, x, owned, kCompositeView, rgb);
+            write_views(step, y, x, owned, kGateView,
+                        {gate, channel(kDepthDifference), moving ? b.motion_x : splat(0), moving ? b.motion_y : splat(0),
+                         rgb_channel(0, color[0], color[1], color[2]), rgb_channel(1, color[0], color[1], color[2]),
+                         rgb_channel(2, color[0], color[1], color[2])});
         }
     }
-    // Outside the picture its edge counts again.
-    if (left == 0)
-        for (int c = 0; c < 3; ++c) composite[c * kPlane - 1] = composite[c * kPlane];
-    if (right == step.width)
-        for (int c = 0; c < 3; ++c) composite[c * kPlane + right - left] = composite[c * kPlane + right - left - 1];
+    repeat_edges(step, left, right, composite);
 }
 
 }  // namespace hush::HUSH_ISA

@@ -18,8 +18,10 @@ struct Block {
     int x0, x1, y0, y1;  // px: what a job owns
 };
 
+Owned owned_part(const Block& block, int y) { return {block.x0, block.x1, y >= block.y0 && y < block.y1}; }
+
 struct Sweep {
-    Ring<kStateFloats, 4> history;  // reprojected state; relative depth difference and validity in its last channels
+    Ring<kStateFloats, 5> history;  // reprojected state; relative depth difference and validity in its last channels
     Ring<8, 3> encoded, hidden;     // of the accumulated path's predictor
     Ring<8, 4> features;            // of the denoised path's head
     Ring<3, 4> composite;           // RGB
@@ -56,7 +58,7 @@ void Sweep::run(const DenoiseStep& step, const Pyramid& pyramid, const Block& bl
             encoded.clear_row(y);
         }
         // The predictor's middle, row y - 1.
-        if (learned && y - 1 >= block.y0 - 2) {
+        if (learned && y - 1 >= block.y0 - 3) {
             const int at = y - 1;
             if (inside(at)) {
                 around(encoded, at, rows);
@@ -66,8 +68,8 @@ void Sweep::run(const DenoiseStep& step, const Pyramid& pyramid, const Block& bl
                 hidden.clear_row(at);
             }
         }
-        // Trust, filter, means and gate, row y - 2.
-        if (y - 2 >= block.y0 - 1 && inside(y - 2)) {
+        // Trust, filter and means, row y - 2.
+        if (y - 2 >= block.y0 - 2 && inside(y - 2)) {
             const int at = y - 2;
             if (learned) {
                 around(hidden, at, rows);
@@ -76,12 +78,17 @@ void Sweep::run(const DenoiseStep& step, const Pyramid& pyramid, const Block& bl
             around(features, at, rows);
             denoised_trust_row(*step.weights, rows, trust[1].row(0), columns);
             const float* const trusts[2] = {trust[0].row(0), trust[1].row(0)};
-            compose_row(step, pyramid, at, left, right, block.x0, block.x1, at >= block.y0 && at < block.y1, history.row(at),
-                        trusts, composite.row(at));
+            accumulate_row(step, pyramid, at, left, right, owned_part(block, at), history.row(at), trusts);
         }
-        // Stabilise and show, row y - 3.
-        if (y - 3 >= block.y0 && y - 3 < block.y1) {
+        // Smoothing and gate, row y - 3.
+        if (y - 3 >= block.y0 - 1 && inside(y - 3)) {
             const int at = y - 3;
+            for (int j = 0; j < 3; ++j) rows[j] = history.row(clamp_index(at + j - 1, step.height));
+            compose_row(step, pyramid, at, left, right, owned_part(block, at), rows, composite.row(at));
+        }
+        // Stabilise and show, row y - 4.
+        if (y - 4 >= block.y0 && y - 4 < block.y1) {
+            const int at = y - 4;
             for (int j = 0; j < 3; ++j) rows[j] = composite.row(clamp_index(at + j - 1, step.height)) + owned;
             stabilise_row(step, pyramid, at, block.x0, block.x1, rows, history.row(at) + owned);
         }
@@ -90,7 +97,7 @@ void Sweep::run(const DenoiseStep& step, const Pyramid& pyramid, const Block& bl
 
 // The same with trust at half resolution, two rows at a time: half row j, then what can be done behind it.
 struct HalfSweep {
-    Ring<kStateFloats, 8> history;
+    Ring<kStateFloats, 10> history;
     Ring<8, 2> inputs, details;      // features of both paths, full resolution
     Ring<8, 1> half_inputs;          // and half
     Ring<8, 4> features;
@@ -139,14 +146,14 @@ void HalfSweep::run(const DenoiseStep& step, const Pyramid& pyramid, const Block
     auto inside = [&](int j) { return j >= 0 && j < height; };
     const float* rows[3];
     const int first = block.y0 / 2;
-    for (int j = first - 3; 2 * j - 4 <= block.y1 + 1; ++j) {
+    for (int j = first - 4; 2 * j - 6 <= block.y1; ++j) {
         if (inside(j)) {
             gather(step, pyramid, left, right, j, learned);
         } else {
             features.clear_row(j);
             encoded.clear_row(j);
         }
-        if (learned && j - 1 >= first - 2) {
+        if (learned && j - 1 >= first - 3) {
             if (inside(j - 1)) {
                 for (int k = 0; k < 3; ++k) rows[k] = encoded.row(j + k - 2);
                 hidden_row(*step.weights, rows, hidden.row(j - 1), half);
@@ -155,18 +162,22 @@ void HalfSweep::run(const DenoiseStep& step, const Pyramid& pyramid, const Block
                 hidden.clear_row(j - 1);
             }
         }
-        if (j - 2 >= first - 1 && inside(j - 2)) predict(step, half, j - 2, learned);
+        if (j - 2 >= first - 2 && inside(j - 2)) predict(step, half, j - 2, learned);
         // Trust of half rows j - 3 and j - 2 is that of the two rows between them.
         for (int y = 2 * j - 5; y <= 2 * j - 4; ++y) {
-            if (y < block.y0 - 1 || y > block.y1 || y < 0 || y >= step.height) continue;
+            if (y < block.y0 - 2 || y > block.y1 + 1 || y < 0 || y >= step.height) continue;
             const float* near = half_trust.row(clamp_index(y / 2, height));
             const float* far = half_trust.row(clamp_index(y / 2 + (y % 2 ? 1 : -1), height));
             for (int k = 0; k < 2; ++k) double_plane(near + k * kPlane, far + k * kPlane, columns, trust[k].row(0));
             const float* const trusts[2] = {trust[0].row(0), trust[1].row(0)};
-            compose_row(step, pyramid, y, left, right, block.x0, block.x1, y >= block.y0 && y < block.y1, history.row(y), trusts,
-                        composite.row(y));
+            accumulate_row(step, pyramid, y, left, right, owned_part(block, y), history.row(y), trusts);
         }
         for (int y = 2 * j - 6; y <= 2 * j - 5; ++y) {
+            if (y < block.y0 - 1 || y > block.y1 || y < 0 || y >= step.height) continue;
+            for (int k = 0; k < 3; ++k) rows[k] = history.row(clamp_index(y + k - 1, step.height));
+            compose_row(step, pyramid, y, left, right, owned_part(block, y), rows, composite.row(y));
+        }
+        for (int y = 2 * j - 7; y <= 2 * j - 6; ++y) {
             if (y < block.y0 || y >= block.y1) continue;
             for (int k = 0; k < 3; ++k) rows[k] = composite.row(clamp_index(y + k - 1, step.height)) + owned;
             stabilise_row(step, pyramid, y, block.x0, block.x1, rows, history.row(y) + owned);

@@ -5,7 +5,8 @@
 
 namespace hush {
 
-constexpr int kViewFloats = 10;   // composite RGB, filtered RGB, gate, relative depth difference, motion x and y in px
+constexpr int kViewFloats = 13;   // composite RGB, filtered RGB, gate, relative depth difference, motion x and y in px, smoothed RGB
+constexpr int kCompositeView = 0, kFilteredView = 3, kGateView = 6;
 constexpr int kStateFloats = 16;  // per pixel, in the order of core/state.py
 
 enum StateChannel {
@@ -30,10 +31,10 @@ enum class Gate { learned, accumulated, denoised };  // learned, g = 0, g = 1
 struct DenoiserSettings {
     float accumulated_cap, denoised_cap, tau_frames, motion_scale_px, far;
     float stabilise_weight, stabilise_motion, stabilise_slack, stabilise_depth, stabilise_rescue;
-    float sigma;
+    float sigma, smooth_errors;
     Trust trust;
     Gate gate;
-    bool filter, stabilise, zero_shot, half_trust;
+    bool filter, smooth, stabilise, zero_shot, half_trust;
 };
 
 struct DenoiseStep {

@@ -5,7 +5,7 @@
 
 namespace hush::HUSH_ISA {
 
-constexpr int kHalfHalo = 6;  // px: three at half resolution, of which one is for going back to full
+constexpr int kHalfHalo = 8;  // px: four at half resolution: two layers, going back to full, the neighbourhoods there
 
 // Eight planes of a row at half resolution from two rows; an odd last column counts twice.
 HUSH_INLINE void halve_planes(float* upper, float* lower, int columns, float* out) {

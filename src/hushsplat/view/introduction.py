@@ -42,6 +42,7 @@ VIEW_TITLES = {
     "variance": "variance of luma",
     "depth_change": "change of depth",
     "accumulated": "accumulated colour",
+    "smoothed": "smoothed colour",
     "denoised": "denoised colour",
     "filtered": "filtered colour",
     "composite": "before stabilisation",
