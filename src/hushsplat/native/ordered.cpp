@@ -3,91 +3,134 @@
 #include "normals.h"
 #include "peel.h"
 #include "threads.h"
+#include "transpose.h"
 
 namespace hush::HUSH_ISA {
 namespace {
 
+enum Wanted { kColors, kColorsAndGeometry, kMoments };  // the last: variance and depth, for pictures that nobody learns from
+
 struct Look {
-    f4 rgb;
-    float normal[3];
+    f4 rgb, normal;
 };
 
-// What a patch has blended so far.
-struct PatchSums {
-    f4 mean[kPatchPixels], square[kPatchPixels];
-    float geometry[kPatchPixels][kGeometry];
+// What a cell has blended so far, row by row.
+struct CellSums {
+    f8 color[3][8], square[3][8], weight[8];
+    f8 geometry[kGeometry][8];
 };
 
-void write_patch(const Peeler& peeler, const PatchSums& sums, const Tile& patch, int width, const SortedOutput& out) {
-    for (int y = 0; y < patch.height; ++y)
-        for (int x = 0; x < patch.width; ++x) {
-            const int at = y * kPatch + x;
-            const size_t pixel = (size_t)(patch.y0 + y) * width + patch.x0 + x;
-            const float rest = peeler.rest[at], hit = 1 - rest;
+void write_cell(const PeeledCell& cell, const CellSums& sums, const Tile& place, int width, const SortedOutput& out) {
+    for (int y = 0; y < place.height; ++y)
+        for (int x = 0; x < place.width; ++x) {
+            const size_t pixel = (size_t)(place.y0 + y) * width + place.x0 + x;
+            const float rest = cell.rest[y][x];
             for (int c = 0; c < 3; ++c) {
-                const float color = sums.mean[at][c] + rest * out.background[c];
+                const float color = sums.color[c][y][x] + rest * out.background[c];
                 out.color[3 * pixel + c] = color;
-                const float second = sums.square[at][c] + rest * out.background[c] * out.background[c];
+                const float second = sums.square[c][y][x] + rest * out.background[c] * out.background[c];
                 const float variance = second - color * color;
                 if (out.variance) out.variance[3 * pixel + c] = variance > 0 ? variance : 0;
             }
-            out.alpha[pixel] = hit;
-            const float weights = sums.mean[at][3];
-            if (out.depth) out.depth[pixel] = weights > 0 ? sums.geometry[at][0] / weights : 0;
+            out.alpha[pixel] = 1 - rest;
+            const float weight = sums.weight[y][x];
+            if (out.depth) out.depth[pixel] = weight > 0 ? sums.geometry[0][y][x] / weight : 0;
             if (out.geometry)
-                for (int c = 0; c < kGeometry; ++c) out.geometry[kGeometry * pixel + c] = sums.geometry[at][c];
+                for (int c = 0; c < kGeometry; ++c) out.geometry[kGeometry * pixel + c] = sums.geometry[c][y][x];
         }
 }
 
-template <bool Surfels, bool Geometry, bool Taped>
+// Four floats of each of eight entries, channel by channel.
+HUSH_INLINE void gather(const Look* looks, f4 Look::*part, const int32_t* entries, f8 channels[4]) {
+    for (int k = 0; k < 4; ++k) channels[k] = join(looks[entries[k]].*part, looks[entries[k + 4]].*part);
+    transpose_halves(channels);
+}
+
+template <Wanted Sums>
+HUSH_INLINE void blend(CellSums& sums, int row, const Waiting& next, f8 alpha, f8 rest, const Look* looks) {
+    alignas(32) int32_t entries[8];
+    store(entries, next.entry);
+    f8 rgb[4];
+    gather(looks, &Look::rgb, entries, rgb);
+    const f8 weight = rest * alpha;
+    for (int c = 0; c < 3; ++c) {
+        sums.color[c][row] = fma(weight, rgb[c], sums.color[c][row]);  // the same bits whatever else is wanted
+        if constexpr (Sums == kMoments) sums.square[c][row] += weight * rgb[c] * rgb[c];
+    }
+    if constexpr (Sums == kColors) return;
+    const f8 inverse = select(alpha > splat(0), next.inverse_depth, splat(1));
+    sums.geometry[0][row] += weight / inverse;
+    if constexpr (Sums == kMoments) sums.weight[row] += weight;
+    if constexpr (Sums == kColorsAndGeometry) {
+        sums.geometry[1][row] += weight * inverse;
+        sums.geometry[2][row] += weight * inverse * inverse;
+        f8 normal[4];
+        gather(looks, &Look::normal, entries, normal);
+        for (int axis = 0; axis < 3; ++axis) sums.geometry[3 + axis][row] += weight * normal[axis];
+    }
+}
+
+template <bool Surfels, Wanted Sums>
 void draw_patch(Scene& scene, const Camera& camera, const TileLists& lists, int index, const Tile& patch,
                 const Colors& colors, const SortedOutput& out, PeeledPatch* tape) {
     static thread_local struct {
         Peeler peeler;
-        PatchSums sums;
+        CellSums sums;
         Buffer<Look> looks;
+        Buffer<uint8_t> met;
     } mine;
     Peeler& peeler = mine.peeler;  // once: a thread's own memory is looked up at every use
-    PatchSums& sums = mine.sums;
-    Buffer<Look>& looks = mine.looks;
-    std::memset(&sums, 0, sizeof sums);
+    CellSums& sums = mine.sums;
     peeler.list(scene, camera, lists, index, patch);
-    looks.resize(peeler.entry_count);
+    mine.looks.resize(peeler.entry_count + 1);
+    mine.met.resize(peeler.entry_count);
+    std::memset(mine.met.get(), 0, peeler.entry_count);
+    Look* looks = mine.looks.get();
+    uint8_t* met = mine.met.get();
+    looks[peeler.entry_count] = Look{};
     auto meet = [&](int entry) {
-        const PeelEntry& e = peeler.entries[entry];
-        looks[entry].rgb = color_of(colors, camera.eye, e.id);
-        looks[entry].rgb[3] = 1;  // sums up the weights
-        if constexpr (Geometry) normal_of(scene, camera, e.slot, looks[entry].normal);
+        if (met[entry]) return;
+        met[entry] = 1;
+        const Entry& e = peeler.entries[entry];
+        looks[entry].rgb = color_of(colors, camera.eye, (int32_t)e.key);
+        float normal[4] = {};
+        if constexpr (Sums == kColorsAndGeometry) normal_of(scene, camera, e.slot, normal);
+        looks[entry].normal = load_four(normal);
     };
-    if constexpr (Taped) {
+    const Tile tile = tile_at(lists, camera, index);
+    if constexpr (Sums != kMoments) {
         tape->slots.resize(peeler.entry_count);
-        for (size_t k = 0; k < peeler.entry_count; ++k) tape->slots[k] = peeler.entries[k].slot;
+        for (int k = 0; k < peeler.entry_count; ++k) tape->slots[k] = peeler.entries[k].slot;
     }
-    auto visit = [&](int pixel, const Peeled& w, float rest) {
-        if constexpr (Taped) tape->records.push_back({w.entry, pixel, w.alpha, w.inverse_depth});
-        const float weight = rest * w.alpha;
-        const f4 rgb = looks[w.entry].rgb;
-        sums.mean[pixel] += weight * rgb;
-        sums.square[pixel] += weight * rgb * rgb;
-        float* geometry = sums.geometry[pixel];
-        geometry[0] += weight / w.inverse_depth;
-        if constexpr (Geometry) {
-            geometry[1] += weight * w.inverse_depth;
-            geometry[2] += weight * w.inverse_depth * w.inverse_depth;
-            for (int axis = 0; axis < 3; ++axis) geometry[3 + axis] += weight * looks[w.entry].normal[axis];
+    for (int y = 0; y < patch.height; y += kCell)
+        for (int x = 0; x < patch.width; x += kCell) {
+            const Tile place = {patch.x0 + x, patch.y0 + y, std::min(patch.width - x, kCell), std::min(patch.height - y, kCell)};
+            PeeledCell cell{place.x0 - tile.x0, place.y0 - tile.y0, {}, (1u << place.height) - 1};
+            for (int row = 0; row < 8; ++row)
+                cell.rest[row] = select(iota_int() < splat_int(row < place.height ? place.width : 0), splat(1), splat(0));
+            std::memset(&sums, 0, sizeof sums);
+            auto visit = [&](int row, const Waiting& next, f8 alpha, f8 rest) {
+                if constexpr (Sums != kMoments) {
+                    const int pixel = (y + row) * kPatch + x;
+                    for (unsigned lanes = bits(alpha > splat(0)); lanes; lanes &= lanes - 1) {
+                        const int lane = __builtin_ctz(lanes);
+                        tape->records.push_back({next.entry[lane], pixel + lane, alpha[lane], next.inverse_depth[lane]});
+                    }
+                }
+                blend<Sums>(sums, row, next, alpha, rest, looks);
+            };
+            peeler.peel<Surfels>(scene, camera, tile, y / kCell * kPatchCells + x / kCell, cell, out.stop, meet, visit);
+            write_cell(cell, sums, place, camera.width, out);
         }
-    };
-    peeler.peel<Surfels>(scene, camera, tile_at(lists, camera, index), patch, out.stop, meet, visit);
-    write_patch(peeler, sums, patch, camera.width, out);
 }
 
 }  // namespace
 
 void ordered(Scene& scene, const Camera& camera, const TileLists& lists, const Colors& colors, int threads,
              const SortedOutput& out) {
-    auto* draw = out.tape       ? (out.geometry ? draw_patch<true, true, true> : draw_patch<true, false, true>)
-                 : scene.surfels ? draw_patch<true, false, false>
-                                 : draw_patch<false, false, false>;
+    auto* draw = out.tape        ? (out.geometry ? draw_patch<true, kColorsAndGeometry> : draw_patch<true, kColors>)
+                 : scene.surfels ? draw_patch<true, kMoments>
+                                 : draw_patch<false, kMoments>;
     const int patches = lists.columns * lists.rows * kPatchesPerTile;
     if (out.tape) out.tape->patches.resize(patches);
     parallel_for(patches, threads, [&](int job) {

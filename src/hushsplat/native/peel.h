@@ -1,234 +1,227 @@
-// Per-pixel order, streamed: Gaussians come in the order of their nearest points, so that whatever lies before the nearest
-// point of the next one can be blended already, and pixels that are opaque by then take nothing more.
+// Per-pixel order, cell by cell of 8×8 px: Gaussians come in the order of their nearest points in the cell, so that whatever
+// lies before the nearest point of the next one can be blended already, and pixels that are opaque by then take nothing more.
 #pragma once
 
 #include <algorithm>
 
 #include "footprint.h"
+#include "radix.h"
+#include "row_queue.h"
 
 namespace hush::HUSH_ISA {
 namespace {
 
-constexpr int kPatch = 32;                 // px: side of the squares that are peeled at a time; divides kTile
-constexpr int kPatchPixels = kPatch * kPatch;
+constexpr int kPatch = 32;                 // px: side of the squares whose Gaussians are listed at a time; divides kTile
 constexpr int kPatchCells = kPatch / kCell;
-constexpr int kBatch = 32;                 // ours, measured: Gaussians between two looks at what can be blended
-constexpr int kRoom = 24;                  // fragments that may wait in a pixel at first
+constexpr int kPatchPixels = kPatch * kPatch;
+constexpr int kBatch = 8;                  // ours, measured: Gaussians between two looks at what can be blended
+constexpr int kLevels = 1024;              // ours: steps of depth in which a cell's Gaussians are put in order
 constexpr float kPeelHalfLog2E = 0.72134752044448170f;  // exp(-D²/2) = 2^(-D² · this); 2 ln(o) · this = log2(o)
 
-struct PeelEntry {
-    float nearest;  // largest 1 / depth in the footprint
-    int32_t slot;   // chunk · kChunk + slot
-    int32_t id;     // ties in depth go to the smaller index, as in the stochastic raster
+// A Gaussian that may have fragments in a cell.
+struct Reach {
+    int32_t step;   // cell · kLevels + level
+    int32_t entry;
 };
 
-// A fragment that is seen.
-struct Peeled {
-    float inverse_depth, alpha;
-    int entry;  // index among the patch's entries
+// A cell of the patch while it is peeled.
+struct PeeledCell {
+    int x, y;      // px, of its corner, in the tile
+    f8 rest[8];    // transmittance in front of what waits, row by row
+    unsigned open; // one bit per row that is not opaque
 };
 
 class Peeler {
 public:
-    Buffer<PeelEntry> entries;                  // of this patch, nearest first
-    size_t entry_count = 0;
-    alignas(64) float rest[kPatchPixels];       // transmittance in front of what waits
+    Buffer<Entry> entries;  // of this patch; the key is the index in the file, by which they are sorted
+    int entry_count = 0;
 
     // Lists the Gaussians of a patch of tile `index`.
     void list(Scene& scene, const Camera& camera, const TileLists& lists, int index, const Tile& patch) {
-        entries.resize((size_t)(lists.begin[index + 1] - lists.begin[index]) * kChunk);
+        const size_t most = (size_t)(lists.begin[index + 1] - lists.begin[index]) * kChunk;
+        entries.resize(most);
+        scratch_.resize(most);
         size_t n = 0;
         for (int entry = lists.begin[index]; entry < lists.begin[index + 1]; ++entry) {
             const int chunk = lists.chunk[entry];
             ensure_projected(scene, camera, chunk);
             each_in_tile(scene, chunk, patch, [&](int slot) {
-                const size_t at = (size_t)chunk * kChunk + slot;
-                entries[n++] = {scene.nearest[at], (int32_t)at, scene.id[at]};
+                const int32_t at = chunk * kChunk + slot;
+                entries[n++] = {(uint32_t)scene.id[at], at};
             });
         }
-        entry_count = n;
-        std::sort(entries.get(), entries.get() + n, [](const PeelEntry& a, const PeelEntry& b) {
-            return a.nearest != b.nearest ? a.nearest > b.nearest : a.id < b.id;
-        });
+        entry_count = (int)n;
+        radix_sort(entries.get(), scratch_.get(), n);
+        spread(scene, patch);
     }
 
-    // Calls visit(pixel, peeled, rest) for every fragment that is seen, in each pixel front to back, and
-    // meet(entry) once before an entry's first fragment may come.
+    // Calls visit(row, waiting, alpha, rest) for the fragments that are seen, in each pixel front to back, eight pixels at a
+    // time; alpha is 0 where none is seen. Calls meet(entry) before an entry's fragments may come.
     template <bool Surfels, class Meet, class Visit>
-    void peel(const Scene& scene, const Camera& camera, const Tile& whole, const Tile& patch, float stop, Meet&& meet,
-              Visit&& visit) {
-        clear(patch);
-        stop_ = stop;
-        left_ = patch.x0 - whole.x0, top_ = patch.y0 - whole.y0;
-        for (size_t k = 0; k < entry_count && open_; ++k) {
-            if (k % kBatch == 0 && k) settle(touched_ & open_, entries[k].nearest, visit), touched_ = 0;
+    void peel(const Scene& scene, const Camera& camera, const Tile& whole, int index, PeeledCell& cell, float stop,
+              Meet&& meet, Visit&& visit) {
+        const int begin = steps_[index * kLevels], end = steps_[(index + 1) * kLevels];
+        for (int k = begin; k < end; ++k) {
+            if ((k - begin) % kBatch == kBatch - 1) {
+                settle(cell, least_before(reaches_[k].step % kLevels), stop, visit);
+                if (!cell.open) break;
+            }
             // Places are measured from the corner of the whole tile, and the same code is chosen, as in the stochastic
             // raster: depths must be equal bit by bit, or Gaussians that lie in one plane would have another order here.
-            const int at = entries[k].slot;
-            Footprint f = footprint(scene, camera, whole, at / kChunk, at % kChunk);
-            f.x0 = std::max(f.x0, left_), f.x1 = std::min(f.x1, left_ + patch.width);
-            f.y0 = std::max(f.y0, top_), f.y1 = std::min(f.y1, top_ + patch.height);
-            meet((int)k);
+            const int entry = reaches_[k].entry, at = entries[entry].slot;
+            const Footprint f = footprint(scene, camera, whole, at / kChunk, at % kChunk);
             const uint8_t flags = scene.flags[at];
-            if (flags & kClipped) collect<Surfels, Surfels, true>(f, (int)k);
-            else if (Surfels && (flags & kLowPass)) collect<Surfels, Surfels, false>(f, (int)k);
-            else collect<Surfels, false, false>(f, (int)k);
+            const bool found = flags & kClipped                ? collect<Surfels, Surfels, true>(f, entry, stop, cell)
+                               : Surfels && (flags & kLowPass) ? collect<Surfels, Surfels, false>(f, entry, stop, cell)
+                                                               : collect<Surfels, false, false>(f, entry, stop, cell);
+            if (found) meet(entry);
         }
-        settle(open_, 0, visit);
+        settle(cell, 0, stop, visit);
+        for (RowQueue& queue : queues_) queue.clear();
     }
 
 private:
-    // What waits in each pixel, nearest first: bits of 1 / depth above the entry's index, so that one comparison orders
-    // them, and alphas beside; [pixel][room_].
-    Buffer<uint64_t> keys_;
-    Buffer<float> alphas_;
-    int room_ = 0;
-    int first_[kPatchPixels], end_[kPatchPixels];  // of what waits in each pixel
-    uint32_t open_, touched_;                      // one bit per cell
-    float stop_;
-    int left_, top_;                               // of the patch in its tile
+    Buffer<Entry> scratch_;
+    Buffer<Reach> unsorted_, reaches_;
+    int steps_[kPatchCells * kPatchCells * kLevels + 1];  // where each step begins among the reaches
+    uint32_t most_;   // bits of the largest 1 / depth in the patch
+    int shift_;       // 2^shift_ bit patterns are one level
+    RowQueue queues_[8];
 
-    void clear(const Tile& patch) {
-        if (!room_) {
-            room_ = kRoom;
-            keys_.resize((size_t)kPatchPixels * room_);
-            alphas_.resize((size_t)kPatchPixels * room_);
-        }
-        std::memset(first_, 0, sizeof first_);
-        std::memset(end_, 0, sizeof end_);
-        for (int y = 0; y < kPatch; ++y)
-            for (int x = 0; x < kPatch; ++x) rest[y * kPatch + x] = x < patch.width && y < patch.height ? 1 : 0;
-        open_ = touched_ = 0;
-        for (int y = 0; y < patch.height; y += kCell)
-            for (int x = 0; x < patch.width; x += kCell) open_ |= 1u << (y / kCell * kPatchCells + x / kCell);
-    }
-
-    static uint64_t key_of(float inverse_depth, int entry) {  // positive floats sort as integers
+    static uint32_t word_of(float positive) {  // sorts as the number does
         uint32_t word;
-        std::memcpy(&word, &inverse_depth, 4);
-        return (uint64_t)word << 32 | (uint32_t)entry;
+        std::memcpy(&word, &positive, 4);
+        return word;
     }
 
-    HUSH_MEMBER void insert(int pixel, uint64_t key, float alpha) {
-        if (end_[pixel] == room_) make_room(pixel);
-        const size_t base = (size_t)pixel * room_;
-        uint64_t* keys = keys_.get() + base;
-        float* alphas = alphas_.get() + base;
-        int k = end_[pixel]++;
-        for (const int first = first_[pixel]; k > first && key > keys[k - 1]; --k) {
-            keys[k] = keys[k - 1];
-            alphas[k] = alphas[k - 1];
-        }
-        keys[k] = key;
-        alphas[k] = alpha;
+    int level_of(float inverse_depth) const {
+        const uint32_t word = word_of(inverse_depth);
+        return word >= most_ ? 0 : std::min<uint32_t>((most_ - word) >> shift_, kLevels - 1);
     }
 
-    __attribute__((noinline)) void make_room(int pixel) {
-        const int first = first_[pixel], count = end_[pixel] - first;
-        if (first > room_ / 2) {
-            const size_t base = (size_t)pixel * room_;
-            std::memmove(&keys_[base], &keys_[base + first], count * sizeof(uint64_t));
-            std::memmove(&alphas_[base], &alphas_[base + first], count * sizeof(float));
-            first_[pixel] = 0, end_[pixel] = count;
-            return;
-        }
-        Buffer<uint64_t> keys((size_t)kPatchPixels * 2 * room_);
-        Buffer<float> alphas((size_t)kPatchPixels * 2 * room_);
-        for (size_t p = 0; p < kPatchPixels; ++p) {
-            std::memcpy(&keys[p * 2 * room_], &keys_[p * room_], end_[p] * sizeof(uint64_t));
-            std::memcpy(&alphas[p * 2 * room_], &alphas_[p * room_], end_[p] * sizeof(float));
-        }
-        std::swap(keys_, keys);
-        std::swap(alphas_, alphas);
-        room_ *= 2;
+    // No fragment of this level or a later one has a larger 1 / depth.
+    float least_before(int level) const {
+        const uint32_t word = most_ - ((uint32_t)level << shift_);
+        float inverse_depth;
+        std::memcpy(&inverse_depth, &word, 4);
+        return inverse_depth;
     }
 
-    // Keys put the later entry first where depths are equal; the smaller index has to be.
-    __attribute__((noinline)) void order_ties(uint64_t* keys, float* alphas, int end) const {
-        int count = 1;
-        while (count < end && keys[count] >> 32 == keys[0] >> 32) ++count;
-        for (int i = 1; i < count; ++i)
-            for (int k = i; k > 0 && entries[(uint32_t)keys[k]].id < entries[(uint32_t)keys[k - 1]].id; --k) {
-                std::swap(keys[k], keys[k - 1]);
-                std::swap(alphas[k], alphas[k - 1]);
+    // Puts the Gaussians in order, nearest first, in every cell that their boxes meet.
+    void spread(const Scene& scene, const Tile& patch) {
+        size_t reaches = 0;
+        float most = 1e-30f, least = 1e30f;
+        for (int k = 0; k < entry_count; ++k) {
+            const int at = entries[k].slot;
+            const Range box = cells_of(scene, at, patch);
+            reaches += (size_t)(box.x1 - box.x0) * (box.y1 - box.y0);
+            most = std::max(most, scene.nearest[at]);
+            least = std::min(least, scene.projected[at].inverse_depth);
+        }
+        most_ = word_of(most);
+        const uint32_t range = least < most ? most_ - word_of(least) : 0;
+        for (shift_ = 0; range >> shift_ >= kLevels;) ++shift_;
+        unsorted_.resize(reaches);
+        reaches_.resize(reaches);
+        std::memset(steps_, 0, sizeof steps_);
+        Reach* end = unsorted_.get();
+        for (int k = 0; k < entry_count; ++k)
+            end = scene.surfels ? spread_one<true>(scene, patch, k, end) : spread_one<false>(scene, patch, k, end);
+        int sum = 0;
+        for (int& step : steps_) sum += std::exchange(step, sum);
+        // Each step's place runs to the next one's while it is filled.
+        for (const Reach* reach = unsorted_.get(); reach < end; ++reach) reaches_[steps_[reach->step]++] = *reach;
+        std::memmove(steps_ + 1, steps_, sizeof steps_ - sizeof steps_[0]);
+        steps_[0] = 0;
+    }
+
+    struct Range {
+        int x0, x1, y0, y1;  // cells of the patch
+    };
+    static Range cells_of(const Scene& scene, int at, const Tile& patch) {
+        const int16_t* box = &scene.box[(size_t)(at / kChunk) * 4 * kChunk] + at % kChunk;
+        return {std::max(box[0] - patch.x0, 0) / kCell,
+                (std::min(box[kChunk] - patch.x0, patch.width) + kCell - 1) / kCell,
+                std::max(box[2 * kChunk] - patch.y0, 0) / kCell,
+                (std::min(box[3 * kChunk] - patch.y0, patch.height) + kCell - 1) / kCell};
+    }
+
+    // The largest 1 / depth of a Gaussian in each cell is bounded. A surfel's is linear in the pixel where its plane decides,
+    // so that corners bound it: large surfels seen at a slant are much farther in most cells than at their nearest point.
+    template <bool Surfels>
+    HUSH_MEMBER Reach* spread_one(const Scene& scene, const Tile& patch, int entry, Reach* end) {
+        const int at = entries[entry].slot;
+        const Range box = cells_of(scene, at, patch);
+        const Projected& p = scene.projected[at];
+        const float low_pass = scene.flags[at] ? p.inverse_depth * kNearer : 0;
+        float across[kPatchCells];
+        if constexpr (Surfels)
+            for (int x = box.x0; x < box.x1; ++x) across[x] = steepest(p.gx, p.center_x - (float)(patch.x0 + x * kCell));
+        for (int y = box.y0; y < box.y1; ++y) {
+            const float down = Surfels ? steepest(p.gy, p.center_y - (float)(patch.y0 + y * kCell)) : 0;
+            for (int x = box.x0; x < box.x1; ++x) {
+                float nearest = scene.nearest[at];
+                if constexpr (Surfels) {
+                    const float rounding = 1e-5f * (1 + __builtin_fabsf(across[x]) + __builtin_fabsf(down));
+                    const float plane = p.inverse_depth * (1 + across[x] + down + rounding);
+                    nearest = std::min(nearest, std::max(plane, low_pass));
+                    if (!(nearest > 0)) continue;
+                }
+                const int step = (y * kPatchCells + x) * kLevels + level_of(nearest);
+                ++steps_[step];
+                *end++ = {step, entry};
             }
+        }
+        return end;
     }
 
+    // The largest slope · (x - centre) of a cell's pixels x = 0.5 .. 7.5, and a little more against rounding.
+    static HUSH_MEMBER float steepest(float slope, float center) {
+        return std::max(slope * (0.49f - center), slope * (kCell - 0.49f - center));
+    }
+
+    // True if there are fragments.
     template <bool Surfels, bool LowPass, bool Clipped>
-    __attribute__((noinline)) void collect(const Footprint& f, int entry) {
+    __attribute__((noinline)) bool collect(const Footprint& f, int entry, float stop, const PeeledCell& cell) {
         const f8 level = splat(f.p.log_opacity + kMaxLevel);
         const f8 log2_opacity = splat(f.p.log_opacity * kPeelHalfLog2E);
-        for (int y = f.y0 & -kCell; y < f.y1; y += kCell) {
-            const CellRows<Surfels, LowPass, Clipped> rows(f, y);
-            for (int x = f.x0 & -kCell; x < f.x1; x += kCell) {
-                const uint32_t cell = 1u << ((y - top_) / kCell * kPatchCells + (x - left_) / kCell);
-                if (!(open_ & cell)) continue;
-                unsigned lines = rows.needed(f, x, level);
-                if (!lines) continue;
-                touched_ |= cell;
-                const f8 dx = splat((float)x + 0.5f - f.p.center_x) + iota();
-                for (; lines; lines &= lines - 1) {
-                    const int row = __builtin_ctz(lines), at = (y + row - top_) * kPatch + x - left_;
-                    Fragment g = fragment<Surfels, LowPass, Clipped>(f, rows, row, dx);
-                    f8 squared = g.q / g.s;
-                    i8 counts = (squared < level) & (load(rest + at) >= splat(stop_));
-                    if constexpr (Clipped) counts &= g.valid;
-                    unsigned lanes = bits(counts);
-                    if (!lanes) continue;
-                    alignas(32) float alphas[8], depths[8];
-                    store(alphas, exp2_negative(log2_opacity - squared * splat(kPeelHalfLog2E)));
-                    store(depths, g.inverse_depth);
-                    for (; lanes; lanes &= lanes - 1) {
-                        const int lane = __builtin_ctz(lanes);
-                        insert(at + lane, key_of(depths[lane], entry), alphas[lane]);
-                    }
-                }
-            }
+        const CellRows<Surfels, LowPass, Clipped> rows(f, cell.y);
+        const f8 dx = splat((float)cell.x + 0.5f - f.p.center_x) + iota();
+        const Waiting none = {splat(0), splat(0), splat_int(entry_count)};
+        bool found = false;
+        for (unsigned lines = rows.needed(f, cell.x, level) & cell.open; lines; lines &= lines - 1) {
+            const int row = __builtin_ctz(lines);
+            const Fragment g = fragment<Surfels, LowPass, Clipped>(f, rows, row, dx);
+            const f8 squared = g.q / g.s;
+            i8 counts = (squared < level) & (cell.rest[row] >= splat(stop));
+            if constexpr (Clipped) counts &= g.valid;
+            if (!any(counts)) continue;
+            found = true;
+            const f8 alpha = exp2_negative(log2_opacity - squared * splat(kPeelHalfLog2E));
+            queues_[row].insert({g.inverse_depth, alpha, splat_int(entry)}, counts, none);
         }
+        return found;
     }
 
-    // Blends what is nearer than `bound` in these cells, and closes those that are opaque then.
+    // Blends what is nearer than `bound`, and closes rows that are opaque then.
     template <class Visit>
-    void settle(uint32_t cells, float bound, Visit&& visit) {
-        for (; cells; cells &= cells - 1) {
-            const int cell = __builtin_ctz(cells);
-            bool open = false;
-            for (int y = 0; y < kCell; ++y)
-                for (int x = 0; x < kCell; ++x)
-                    open |= settle_pixel((cell / kPatchCells * kCell + y) * kPatch + cell % kPatchCells * kCell + x, bound, visit);
-            if (!open) open_ &= ~(1u << cell);
-        }
-    }
-
-    // True if the pixel is still open.
-    template <class Visit>
-    HUSH_MEMBER bool settle_pixel(int pixel, float bound, Visit&& visit) {
-        const size_t base = (size_t)pixel * room_;
-        uint64_t* keys = keys_.get() + base;
-        float* alphas = alphas_.get() + base;
-        const uint64_t least = key_of(bound, -1);
-        const int end = end_[pixel];
-        int first = first_[pixel], ordered = first;  // ties are in order up to here
-        float left = rest[pixel];
-        for (; first < end && keys[first] > least && left >= stop_; ++first) {
-            if (first + 1 < end && first >= ordered && keys[first] >> 32 == keys[first + 1] >> 32) {
-                order_ties(keys + first, alphas + first, end - first);
-                ordered = first;
-                while (ordered < end && keys[ordered] >> 32 == keys[first] >> 32) ++ordered;
+    HUSH_MEMBER void settle(PeeledCell& cell, float bound, float stop, Visit&& visit) {
+        for (unsigned rows = cell.open; rows; rows &= rows - 1) {
+            const int row = __builtin_ctz(rows);
+            RowQueue& queue = queues_[row];
+            if (queue.empty()) continue;
+            f8 rest = cell.rest[row];
+            for (; !queue.empty(); queue.pop()) {
+                const Waiting& next = queue.front();
+                const i8 open = rest >= splat(stop);
+                if (any(open & (next.alpha > splat(0)) & (next.inverse_depth <= splat(bound)))) break;
+                const f8 alpha = select(open, next.alpha, splat(0));
+                visit(row, next, alpha, rest);
+                rest = rest * (splat(1) - alpha);
             }
-            const uint32_t word = keys[first] >> 32;
-            Peeled peeled;
-            std::memcpy(&peeled.inverse_depth, &word, 4);
-            peeled.alpha = alphas[first];
-            peeled.entry = (int)(uint32_t)keys[first];
-            visit(pixel, peeled, left);
-            left *= 1 - peeled.alpha;
+            cell.rest[row] = rest;
+            if (!any(rest >= splat(stop))) cell.open &= ~(1u << row);
         }
-        rest[pixel] = left;
-        const bool open = left >= stop_;
-        if (!open || first == end) first = end_[pixel] = 0;
-        first_[pixel] = first;
-        return open;
     }
 };
 
