@@ -32,7 +32,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "passes": (1, 2, 3, 4),
     "kernel": (3, 5),
     "sigma_luma": (0.25, 0.5, 1.0, 2.0, 4.0, 8.0),
-    "alpha": (0.02, 0.05, 0.1),
+    "alpha": (0.02, 0.05, 0.1, 0.2, 0.3),
     "moments_alpha": (0.02, 0.05, 0.2),
     "depth_threshold": (0.1, 0.2, 0.4, 0.7),
     "sigma_depth": (0.03, 0.1, 0.3, 1.0),

@@ -11,7 +11,7 @@ from hushsplat.denoise import PAPER, HushConfig
 
 
 def test_what_is_ours_can_be_switched_to_the_papers():
-    ours = {"tau_frames": 2.0, "smooth": True, "stabilise_motion_px": 2.0}
+    ours = {"tau_frames": 2.0, "smooth": True, "stabilise_motion_px": 0.5}
     assert replace(PAPER, **ours) == HushConfig()
     assert (PAPER.tau_frames, PAPER.smooth) == (8, False)
     assert PAPER.stabilise_motion_px >= 1e6  # no motion in a picture fades the weight

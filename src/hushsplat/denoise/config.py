@@ -60,7 +60,7 @@ class HushConfig:
     stabilise_weight: float = 0.9
     # px, > 0: a pixel that moves this far keeps half of that weight. Ours: the paper's weight is the same at any
     # motion, which at its 300 frames per second is about the same thing; at 30 it blurs (docs/denoiser.md).
-    stabilise_motion_px: float = 2.0
+    stabilise_motion_px: float = 0.5
     # colour, >= 0: how far the frame before may leave the range of the neighbourhood. Paper, appendix "STAB": s.
     stabilise_slack: float = 0.04
     # no unit, 0..1: relative depth difference above which the frame before is dropped. Paper, appendix "STAB".

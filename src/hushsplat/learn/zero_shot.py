@@ -17,7 +17,6 @@ from jaxtyping import Float, Float16, Float32
 from numpy import ndarray as Array
 from numpy.random import Generator
 from torch import Tensor
-from torch.nn import functional
 
 from hushsplat.core.camera import Camera
 from hushsplat.core.errors import TrainingError
@@ -32,7 +31,7 @@ from hushsplat.learn.denoiser import Denoiser
 from hushsplat.learn.filter import filter_color, zero_shot_ellipse
 from hushsplat.learn.gate import luma_variance, standard_error
 from hushsplat.learn.reproject import reproject
-from hushsplat.learn.smooth import smoothed
+from hushsplat.learn.smooth import mixed, neighbour_weights
 from hushsplat.learn.tensors import TensorObservation, TensorState
 from hushsplat.learn.trust import accumulated_features, denoised_features
 from hushsplat.learn.votes import trust_votes
@@ -41,13 +40,7 @@ from hushsplat.render import decode, render_ordered, sample_visibility
 CONFIG = HushConfig(zero_shot=True)
 TARGET_EVERY = 5  # frames: exact pictures cost more than the noise
 LATE_SHARE = 0.3  # of the chains begin in the middle: short histories of fast motion
-# The gate shows the denoised path where the accumulated one is noisy, but cannot see where it is wrong: errors beyond
-# what noise explains count once and a half. They are told apart over 7×7 pixels, and from twice the noise on.
-BIAS_WEIGHT, BIAS_WINDOW, NOISE_MARGIN = 0.5, 7, 2.0
-MEAN_NOISE, LEAST_NOISE = (
-    0.02,
-    2e-3,
-)  # colour²: lessons count relative to their noise, so that no scene drowns the others
+MEAN_NOISE, LEAST_NOISE = 0.02, 2e-3  # colour²: lessons count relative to their noise; no scene drowns the others
 
 
 @dataclass(frozen=True)
@@ -189,28 +182,27 @@ def lesson_loss(denoiser: Denoiser, lesson: Lesson) -> Float[Tensor, ""]:
     mean, frames_s, denoised, frames_h = history[..., :4], history[..., 4], history[..., 6:9], history[..., 9]
     trust_s = torch.where(lesson.valid, denoiser.accumulated(features[..., :8]), 0)
     trust_h = torch.where(lesson.valid, denoiser.denoised(features[..., 8:]), 0)
-    noise = _error(color, clean)
-    loss = trust_votes(frames_h, trust_h, _error(denoised, soft_clean), _error(soft, soft_clean), lesson.valid)
-    if lesson.static:  # its trust is 1, whatever the network says
-        trust_s = lesson.valid.float()
-    else:
-        error = _error(mean[..., :3], clean)
-        wrong = functional.relu(_blurred(error) - NOISE_MARGIN * _blurred(noise) / frames_s.clamp(min=1))
-        loss = loss + trust_votes(frames_s, trust_s, error + BIAS_WEIGHT * wrong, noise, lesson.valid)
     moments = torch.cat([color, color[..., :1] ** 2], -1)
-    mean, frames_s = accumulate(mean, frames_s, trust_s, moments, CONFIG.accumulated_cap_frames)
+    used = lesson.valid.float() if lesson.static else trust_s  # on a static camera 1, whatever the network says
+    new, frames = accumulate(mean, frames_s, used, moments, CONFIG.accumulated_cap_frames)
+    uncertain = standard_error(luma_variance(new[..., 3], new[..., 0]), frames)
+    weights = neighbour_weights(new[..., 0], uncertain, CONFIG)
+
+    loss = trust_votes(frames_h, trust_h, _error(denoised, soft_clean), _error(soft, soft_clean), lesson.valid)
+    if not lesson.static:
+        # What smoothing leaves of an error is what counts: of the noise of a sample little, of a wrong place all.
+        left_of_history, left_of_sample, goal = (
+            mixed(value, weights.detach()) for value in (mean[..., :3], color, clean)
+        )
+        errors = _error(left_of_history, goal), _error(left_of_sample, goal)
+        loss = loss + trust_votes(frames_s, trust_s, *errors, lesson.valid)
+    smooth = mixed(new[..., :3], weights)
     denoised, _ = accumulate(denoised, frames_h, trust_h, soft, CONFIG.denoised_cap_frames)
-    uncertain = standard_error(luma_variance(mean[..., 3], mean[..., 0]), frames_s)
-    smooth, gate = smoothed(mean[..., :3], uncertain, CONFIG), denoiser.gate(uncertain, frames_s, CONFIG)
-    composite = smooth + gate[..., None] * (denoised - smooth)
-    return MEAN_NOISE / noise.mean().clamp(min=LEAST_NOISE) * (loss + _error(composite, clean).mean())
+    composite = smooth + denoiser.gate(uncertain, frames, CONFIG)[..., None] * (denoised - smooth)
+    noise = _error(color, clean).mean().clamp(min=LEAST_NOISE)
+    return MEAN_NOISE / noise * (loss + _error(composite, clean).mean())
 
 
 def _error(one: Float[Tensor, "h w 3"], other: Float[Tensor, "h w 3"]) -> Float[Tensor, "h w"]:
     """Squared, mean over RGB, of colours in YCoCg."""
     return rgb_from_ycocg(one - other).square().mean(-1)  # the transform is linear
-
-
-def _blurred(values: Float[Tensor, "h w"]) -> Float[Tensor, "h w"]:
-    window = BIAS_WINDOW
-    return functional.avg_pool2d(values[None, None], window, 1, window // 2, count_include_pad=False)[0, 0]

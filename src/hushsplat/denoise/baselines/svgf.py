@@ -59,13 +59,13 @@ class SvgfConfig:
 
 ADAPTED = SvgfConfig()
 LITERAL = SvgfConfig(running_mean=False)
-# Found on our own scene by benchmarks/tune_svgf.py, and frozen: 28.09 dB there, where `svgf` has 27.73. The best with
+# Found on our own scene by benchmarks/tune_svgf.py, and frozen: 28.46 dB there, where `svgf` has 27.73. The best with
 # several passes and the first fed back, as SVGF is known, has 26.48: what is fed back is blurred again in every frame.
 TUNED = SvgfConfig(
-    alpha=0.1,
+    alpha=0.3,
     moments_alpha=0.2,
-    depth_threshold=0.4,
-    sigma_depth=0.3,
+    depth_threshold=0.7,
+    sigma_depth=1.0,
     sigma_luma=2.0,
     passes=1,
     kernel=5,
