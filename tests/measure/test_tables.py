@@ -34,18 +34,18 @@ def navigation() -> list:
 def test_means_over_tracks_say_over_how_many() -> None:
     average = navigation()[0]
     assert average.title == "navigation: mean over 2 tracks"
-    assert average.columns == ("method", "measured on", "PSNR ↑", "flicker ↓")
+    assert average.columns == ("method", "measured on", "PSNR ↑", "gap closed, % ↑", "flicker ↓")
     assert [[cell.text for cell in line] for line in average.rows] == [
-        ["mean (64)", "2 of 2", "34.00", "–"],
-        ["raw", "2 of 2", "18.00", "25.00"],
-        ["hush", "1 of 2", "28.00", "2.00"],
-        ["svgf", "2 of 2", "26.00", "5.00"],
+        ["mean (64)", "2 of 2", "34.00", "100.0", "–"],
+        ["raw", "2 of 2", "18.00", "0.0", "25.00"],
+        ["hush", "1 of 2", "28.00", "63.2", "2.00"],
+        ["svgf", "2 of 2", "26.00", "47.0", "5.00"],
     ]
     assert [[cell.best for cell in line[2:]] for line in average.rows] == [
-        [False, False],  # a ceiling does not compete
-        [False, False],
-        [True, True],
-        [False, False],
+        [False, False, False],  # a ceiling does not compete
+        [False, False, False],
+        [True, True, True],
+        [False, False, False],
     ]
 
 
@@ -59,6 +59,19 @@ def test_by_track_with_the_mean_below_and_all_that_look_best_marked() -> None:
     ]
     assert [cell.best for cell in psnr.rows[0]] == [False, False, False, False, True, True]
     assert psnr.rules == (2,)
+
+
+def test_the_gap_is_closed_from_raw_to_the_mean_or_else_to_exact() -> None:
+    rows = [row("a", "walk", name, psnr) for name, psnr in (("raw", 20.0), ("hush", 26.0), ("exact", 30.0))]
+    rows += [row("b", "walk", name, psnr) for name, psnr in (("raw", 10.0), ("hush", 26.0), ("exact", 40.0))]
+    rows.append(row("b", "walk", "mean", 30.0))
+    first, _, closed, *_ = tables_of(Results("navigation", "", rows))
+    assert "gap closed, % ↑" in first.columns
+    assert closed.title == "gap closed, % by track ↑"
+    hush = closed.columns.index("hush")
+    assert [line[hush].text for line in closed.rows] == ["60.0", "80.0", "70.0"]
+    no_raw = tables_of(Results("navigation", "", rows[1:3]))
+    assert "gap closed, % ↑" not in no_raw[0].columns
 
 
 def test_static_rows_are_named_by_their_frames() -> None:
