@@ -70,23 +70,61 @@ HUSH_INLINE void blend(CellSums& sums, int row, const Waiting& next, f8 alpha, f
     }
 }
 
+// What a patch has seen, until it is known how much it is.
+class Records {
+public:
+    size_t count = 0;
+    const PeelRecord* get() const { return records_.get(); }
+
+    // A row of eight pixels from `pixel` on; those with alpha 0 are left out.
+    HUSH_MEMBER void add(int pixel, const Waiting& next, f8 alpha) {
+        if (count + 8 > room_) make_room();
+        f8 rows[4] = {bits_to_float(next.entry), bits_to_float(splat_int(pixel) + iota_int()), alpha, next.inverse_depth};
+        transpose_halves(rows);
+        const unsigned seen = bits(alpha > splat(0));
+        PeelRecord* end = records_.get() + count;
+        for (int k = 0; k < 8; ++k) {
+            store_four((float*)end, k < 4 ? low_half(rows[k]) : high_half(rows[k - 4]));
+            end += seen >> k & 1;
+        }
+        count = end - records_.get();
+    }
+
+private:
+    Buffer<PeelRecord> records_;
+    size_t room_ = 0;
+
+    __attribute__((noinline)) void make_room() {
+        room_ = std::max<size_t>(2 * room_, 65536);
+        Buffer<PeelRecord> larger(room_);
+        if (count) std::memcpy(larger.get(), records_.get(), count * sizeof(PeelRecord));
+        std::swap(records_, larger);
+    }
+};
+
+struct Workplace {
+    Peeler peeler;
+    CellSums sums;
+    Buffer<Look> looks;
+    Buffer<uint8_t> met;
+    Records records;
+};
+
 template <bool Surfels, Wanted Sums>
 void draw_patch(Scene& scene, const Camera& camera, const TileLists& lists, int index, const Tile& patch,
                 const Colors& colors, const SortedOutput& out, PeeledPatch* tape) {
-    static thread_local struct {
-        Peeler peeler;
-        CellSums sums;
-        Buffer<Look> looks;
-        Buffer<uint8_t> met;
-    } mine;
-    Peeler& peeler = mine.peeler;  // once: a thread's own memory is looked up at every use
-    CellSums& sums = mine.sums;
+    static thread_local Workplace of_thread;
+    Workplace* mine = &of_thread;
+    asm("" : "+r"(mine));  // or the compiler looks up the thread's own memory at every use
+    Peeler& peeler = mine->peeler;
+    CellSums& sums = mine->sums;
     peeler.list(scene, camera, lists, index, patch);
-    mine.looks.resize(peeler.entry_count + 1);
-    mine.met.resize(peeler.entry_count);
-    std::memset(mine.met.get(), 0, peeler.entry_count);
-    Look* looks = mine.looks.get();
-    uint8_t* met = mine.met.get();
+    mine->looks.resize(peeler.entry_count + 1);
+    mine->met.resize(peeler.entry_count);
+    std::memset(mine->met.get(), 0, peeler.entry_count);
+    Look* looks = mine->looks.get();
+    uint8_t* met = mine->met.get();
+    mine->records.count = 0;
     looks[peeler.entry_count] = Look{};
     auto meet = [&](int entry) {
         if (met[entry]) return;
@@ -110,18 +148,13 @@ void draw_patch(Scene& scene, const Camera& camera, const TileLists& lists, int 
                 cell.rest[row] = select(iota_int() < splat_int(row < place.height ? place.width : 0), splat(1), splat(0));
             std::memset(&sums, 0, sizeof sums);
             auto visit = [&](int row, const Waiting& next, f8 alpha, f8 rest) {
-                if constexpr (Sums != kMoments) {
-                    const int pixel = (y + row) * kPatch + x;
-                    for (unsigned lanes = bits(alpha > splat(0)); lanes; lanes &= lanes - 1) {
-                        const int lane = __builtin_ctz(lanes);
-                        tape->records.push_back({next.entry[lane], pixel + lane, alpha[lane], next.inverse_depth[lane]});
-                    }
-                }
+                if constexpr (Sums != kMoments) mine->records.add((y + row) * kPatch + x, next, alpha);
                 blend<Sums>(sums, row, next, alpha, rest, looks);
             };
             peeler.peel<Surfels>(scene, camera, tile, y / kCell * kPatchCells + x / kCell, cell, out.stop, meet, visit);
             write_cell(cell, sums, place, camera.width, out);
         }
+    if constexpr (Sums != kMoments) tape->records.assign(mine->records.get(), mine->records.get() + mine->records.count);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "footprint.h"
 #include "radix.h"
@@ -20,7 +21,7 @@ constexpr float kPeelHalfLog2E = 0.72134752044448170f;  // exp(-D²/2) = 2^(-D²
 
 // A Gaussian that may have fragments in a cell.
 struct Reach {
-    int32_t step;   // cell · kLevels + level
+    uint32_t order;  // bits of 1 / depth, about where it is: positive floats sort as integers
     int32_t entry;
 };
 
@@ -60,21 +61,14 @@ public:
     template <bool Surfels, class Meet, class Visit>
     void peel(const Scene& scene, const Camera& camera, const Tile& whole, int index, PeeledCell& cell, float stop,
               Meet&& meet, Visit&& visit) {
-        const int begin = steps_[index * kLevels], end = steps_[(index + 1) * kLevels];
-        for (int k = begin; k < end; ++k) {
-            if ((k - begin) % kBatch == kBatch - 1) {
-                settle(cell, least_before(reaches_[k].step % kLevels), stop, visit);
-                if (!cell.open) break;
-            }
-            // Places are measured from the corner of the whole tile, and the same code is chosen, as in the stochastic
-            // raster: depths must be equal bit by bit, or Gaussians that lie in one plane would have another order here.
-            const int entry = reaches_[k].entry, at = entries[entry].slot;
-            const Footprint f = footprint(scene, camera, whole, at / kChunk, at % kChunk);
-            const uint8_t flags = scene.flags[at];
-            const bool found = flags & kClipped                ? collect<Surfels, Surfels, true>(f, entry, stop, cell)
-                               : Surfels && (flags & kLowPass) ? collect<Surfels, Surfels, false>(f, entry, stop, cell)
-                                                               : collect<Surfels, false, false>(f, entry, stop, cell);
-            if (found) meet(entry);
+        int since = 0;  // Gaussians since the last look
+        for (int step = index * kLevels; step < (index + 1) * kLevels && cell.open; ++step) {
+            Reach *reach = &reaches_[steps_[step]], *end = &reaches_[steps_[step + 1]];
+            if (reach == end) continue;
+            if (since >= kBatch) settle(cell, bound_of(step % kLevels), stop, visit), since = 0;
+            std::sort(reach, end, [](const Reach& a, const Reach& b) { return a.order > b.order; });
+            for (since += (int)(end - reach); reach < end; ++reach)
+                if (collect_from<Surfels>(scene, camera, whole, reach->entry, stop, cell)) meet(reach->entry);
         }
         settle(cell, 0, stop, visit);
         for (RowQueue& queue : queues_) queue.clear();
@@ -83,38 +77,39 @@ public:
 private:
     Buffer<Entry> scratch_;
     Buffer<Reach> unsorted_, reaches_;
-    int steps_[kPatchCells * kPatchCells * kLevels + 1];  // where each step begins among the reaches
+    Buffer<int> step_of_;  // of each unsorted reach: cell · kLevels + level
+    int steps_[kPatchCells * kPatchCells * kLevels + 1];    // where each step begins among the reaches
     uint32_t most_;   // bits of the largest 1 / depth in the patch
     int shift_;       // 2^shift_ bit patterns are one level
     RowQueue queues_[8];
 
-    static uint32_t word_of(float positive) {  // sorts as the number does
+    static uint32_t word_of(float number) {  // 0 if it is not positive
         uint32_t word;
-        std::memcpy(&word, &positive, 4);
-        return word;
+        std::memcpy(&word, &number, 4);
+        return number > 0 ? word : 0;
     }
 
     int level_of(float inverse_depth) const {
         const uint32_t word = word_of(inverse_depth);
-        return word >= most_ ? 0 : std::min<uint32_t>((most_ - word) >> shift_, kLevels - 1);
+        return word >= most_ ? 0 : (int)std::min<uint32_t>((most_ - word) >> shift_, kLevels - 1);
     }
 
-    // No fragment of this level or a later one has a larger 1 / depth.
-    float least_before(int level) const {
+    // Whatever is of this level or a later one has no larger 1 / depth.
+    float bound_of(int level) const {
         const uint32_t word = most_ - ((uint32_t)level << shift_);
-        float inverse_depth;
-        std::memcpy(&inverse_depth, &word, 4);
-        return inverse_depth;
+        float bound;
+        std::memcpy(&bound, &word, 4);
+        return bound;
     }
 
-    // Puts the Gaussians in order, nearest first, in every cell that their boxes meet.
+    // Puts the Gaussians in order, in steps, nearest first, in every cell that their boxes meet.
     void spread(const Scene& scene, const Tile& patch) {
         size_t reaches = 0;
         float most = 1e-30f, least = 1e30f;
         for (int k = 0; k < entry_count; ++k) {
             const int at = entries[k].slot;
-            const Range box = cells_of(scene, at, patch);
-            reaches += (size_t)(box.x1 - box.x0) * (box.y1 - box.y0);
+            const Range cells = cells_of(box_of(scene, at, patch));
+            reaches += (size_t)(cells.x1 - cells.x0) * (cells.y1 - cells.y0);
             most = std::max(most, scene.nearest[at]);
             least = std::min(least, scene.projected[at].inverse_depth);
         }
@@ -122,65 +117,90 @@ private:
         const uint32_t range = least < most ? most_ - word_of(least) : 0;
         for (shift_ = 0; range >> shift_ >= kLevels;) ++shift_;
         unsorted_.resize(reaches);
+        step_of_.resize(reaches);
         reaches_.resize(reaches);
         std::memset(steps_, 0, sizeof steps_);
-        Reach* end = unsorted_.get();
+        size_t end = 0;
         for (int k = 0; k < entry_count; ++k)
             end = scene.surfels ? spread_one<true>(scene, patch, k, end) : spread_one<false>(scene, patch, k, end);
         int sum = 0;
         for (int& step : steps_) sum += std::exchange(step, sum);
         // Each step's place runs to the next one's while it is filled.
-        for (const Reach* reach = unsorted_.get(); reach < end; ++reach) reaches_[steps_[reach->step]++] = *reach;
+        for (size_t k = 0; k < end; ++k) reaches_[steps_[step_of_[k]]++] = unsorted_[k];
         std::memmove(steps_ + 1, steps_, sizeof steps_ - sizeof steps_[0]);
         steps_[0] = 0;
     }
 
     struct Range {
-        int x0, x1, y0, y1;  // cells of the patch
+        int x0, x1, y0, y1;
     };
-    static Range cells_of(const Scene& scene, int at, const Tile& patch) {
+    static Range box_of(const Scene& scene, int at, const Tile& patch) {  // px of the patch
         const int16_t* box = &scene.box[(size_t)(at / kChunk) * 4 * kChunk] + at % kChunk;
-        return {std::max(box[0] - patch.x0, 0) / kCell,
-                (std::min(box[kChunk] - patch.x0, patch.width) + kCell - 1) / kCell,
-                std::max(box[2 * kChunk] - patch.y0, 0) / kCell,
-                (std::min(box[3 * kChunk] - patch.y0, patch.height) + kCell - 1) / kCell};
+        return {std::max(box[0] - patch.x0, 0), std::min(box[kChunk] - patch.x0, patch.width),
+                std::max(box[2 * kChunk] - patch.y0, 0), std::min(box[3 * kChunk] - patch.y0, patch.height)};
     }
+    static Range cells_of(const Range& box) {
+        return {box.x0 / kCell, (box.x1 + kCell - 1) / kCell, box.y0 / kCell, (box.y1 + kCell - 1) / kCell};
+    }
+
+    // What of a box lies in one column or row of cells.
+    struct Part {
+        float middle;   // px, from the projected centre
+        float largest;  // slope · (x - centre) of its pixels x, and a little more against rounding
+        Part() = default;
+        HUSH_MEMBER Part(int begin, int end, int cell, float center, float slope) {
+            const float first = (float)std::max(begin, cell * kCell), last = (float)std::min(end, (cell + 1) * kCell);
+            middle = 0.5f * (first + last) - center;
+            largest = std::max(slope * (first + 0.49f - center), slope * (last - 0.49f - center));
+        }
+    };
 
     // The largest 1 / depth of a Gaussian in each cell is bounded. A surfel's is linear in the pixel where its plane decides,
     // so that corners bound it: large surfels seen at a slant are much farther in most cells than at their nearest point.
     template <bool Surfels>
-    HUSH_MEMBER Reach* spread_one(const Scene& scene, const Tile& patch, int entry, Reach* end) {
+    HUSH_MEMBER size_t spread_one(const Scene& scene, const Tile& patch, int entry, size_t end) {
         const int at = entries[entry].slot;
-        const Range box = cells_of(scene, at, patch);
+        const Range box = box_of(scene, at, patch), cells = cells_of(box);
         const Projected& p = scene.projected[at];
+        const float center_x = p.center_x - (float)patch.x0, center_y = p.center_y - (float)patch.y0;
         const float low_pass = scene.flags[at] ? p.inverse_depth * kNearer : 0;
-        float across[kPatchCells];
-        if constexpr (Surfels)
-            for (int x = box.x0; x < box.x1; ++x) across[x] = steepest(p.gx, p.center_x - (float)(patch.x0 + x * kCell));
-        for (int y = box.y0; y < box.y1; ++y) {
-            const float down = Surfels ? steepest(p.gy, p.center_y - (float)(patch.y0 + y * kCell)) : 0;
-            for (int x = box.x0; x < box.x1; ++x) {
-                float nearest = scene.nearest[at];
+        Part columns[kPatchCells];
+        for (int x = cells.x0; x < cells.x1; ++x) columns[x] = Part(box.x0, box.x1, x, center_x, p.gx);
+        for (int y = cells.y0; y < cells.y1; ++y) {
+            const Part row(box.y0, box.y1, y, center_y, p.gy);
+            for (int x = cells.x0; x < cells.x1; ++x) {
+                const Part& column = columns[x];
+                float t = 1 + p.gx * column.middle + p.gy * row.middle, nearest = scene.nearest[at];
                 if constexpr (Surfels) {
-                    const float rounding = 1e-5f * (1 + __builtin_fabsf(across[x]) + __builtin_fabsf(down));
-                    const float plane = p.inverse_depth * (1 + across[x] + down + rounding);
+                    const float rounding = 1e-5f * (1 + __builtin_fabsf(column.largest) + __builtin_fabsf(row.largest));
+                    const float plane = p.inverse_depth * (1 + column.largest + row.largest + rounding);
                     nearest = std::min(nearest, std::max(plane, low_pass));
                     if (!(nearest > 0)) continue;
+                } else {
+                    t += ((p.hxx * column.middle + p.hxy * row.middle) * column.middle + p.hyy * row.middle * row.middle) / t;
                 }
                 const int step = (y * kPatchCells + x) * kLevels + level_of(nearest);
                 ++steps_[step];
-                *end++ = {step, entry};
+                step_of_[end] = step;
+                unsorted_[end++] = {word_of(p.inverse_depth * t), entry};
             }
         }
         return end;
     }
 
-    // The largest slope · (x - centre) of a cell's pixels x = 0.5 .. 7.5, and a little more against rounding.
-    static HUSH_MEMBER float steepest(float slope, float center) {
-        return std::max(slope * (0.49f - center), slope * (kCell - 0.49f - center));
+    // True if there are fragments. Places are measured from the corner of the whole tile, and the same code is chosen, as in
+    // the stochastic raster: depths must be equal bit by bit, or Gaussians that lie in one plane would have another order here.
+    template <bool Surfels>
+    HUSH_MEMBER bool collect_from(const Scene& scene, const Camera& camera, const Tile& whole, int entry, float stop,
+                                  const PeeledCell& cell) {
+        const int at = entries[entry].slot;
+        const Footprint f = footprint(scene, camera, whole, at / kChunk, at % kChunk);
+        const uint8_t flags = scene.flags[at];
+        if (flags & kClipped) return collect<Surfels, Surfels, true>(f, entry, stop, cell);
+        if (Surfels && (flags & kLowPass)) return collect<Surfels, Surfels, false>(f, entry, stop, cell);
+        return collect<Surfels, false, false>(f, entry, stop, cell);
     }
 
-    // True if there are fragments.
     template <bool Surfels, bool LowPass, bool Clipped>
     __attribute__((noinline)) bool collect(const Footprint& f, int entry, float stop, const PeeledCell& cell) {
         const f8 level = splat(f.p.log_opacity + kMaxLevel);
