@@ -85,7 +85,7 @@ def _smoothed(luma: np.ndarray, width: np.ndarray, values: np.ndarray) -> np.nda
     for y in range(3):
         for x in range(3):
             there = np.s_[y : y + luma.shape[0], x : x + luma.shape[1]]
-            weight = np.exp(-np.abs(around[0][there] - luma) / width)
+            weight = np.maximum(1 - np.abs(around[0][there] - luma) / width / 8, 0) ** 8
             total, weights = total + weight[..., None] * around[1][there], weights + weight
     return total / weights[..., None]
 

@@ -33,7 +33,8 @@ def neighbour_weights(
 ) -> Float[Tensor, "8 h w"]:
     """Of each pixel's NEIGHBOURS; its own weight is 1."""
     scale = 1 / (config.smooth_errors * error + LEAST_DIFFERENCE)
-    return torch.stack([torch.exp(-there[..., 0].abs() * scale) for there in _differences(luma[..., None])])
+    distances = torch.stack([there[..., 0].abs() * scale for there in _differences(luma[..., None])])
+    return (1 - distances / 8).clamp(min=0) ** 8  # nearly exp(-distance), at a third of its cost
 
 
 def mixed(values: Float[Tensor, "h w c"], weights: Float[Tensor, "8 h w"]) -> Float[Tensor, "h w c"]:

@@ -93,7 +93,7 @@ def passes(zero_shot: bool) -> list[Pass]:
         probes = 8 * (6 + 1 + 3 + 4 + 3) + 32 * 3 * 2 + 9  # places and weights of eight bilinear samples; 32 texels
         spatial, view = blur + kernel + probes, 4 * FLOAT
     accumulate = 2 * 4 + 7 * 3 + 1
-    smooth = 7 + 8 * (2 + 1 + EXP2 + 1 + 2 + 2 * 3) + 7  # error; eight neighbours; their mean
+    smooth = 7 + 8 * (2 + 3 + 3 + 1 + 2 + 2 * 3) + 7  # error; eight neighbours; their mean
     gate = (EXP2 + 2) + 5 + 3 * 3 + 5  # exponential, gate; mixture, RGB
     stabilised = 3 * (16 + 3 + 2 + 2 + 3 + 3 + 1) + 6  # range of 3×3, tolerance, limits, largest change, blend; fading
     return [

@@ -42,15 +42,21 @@ HUSH_INLINE f8 standard_error(f8 luma, f8 squared_luma, f8 frames) {
     return variance / sqrt((variance + splat(1e-4f)) * (frames + splat(1e-4f)));
 }
 
+HUSH_INLINE f8 eighth_power(f8 a) {
+    a = a * a;
+    a = a * a;
+    return a * a;
+}
+
 // The accumulated mean of eight pixels, calmed by neighbours that agree: the planes of three rows begin at the first.
 HUSH_INLINE void smooth(const DenoiserSettings& set, const float* const rows[3], f8 error, f8 color[3]) {
-    const f8 scale = splat(-kLog2E) / (splat(set.smooth_errors) * error + splat(0.01f));
+    const f8 scale = splat(-1.0f / 8) / (splat(set.smooth_errors) * error + splat(0.01f));
     f8 total = splat(1), change[3] = {splat(0), splat(0), splat(0)};
     for (int j = 0; j < 3; ++j)
         for (int i = -1; i < 2; ++i) {
             if (j == 1 && i == 0) continue;
             const float* there = rows[j] + kAccumulated * kPlane + i;
-            const f8 difference = load(there) - color[0], weight = exp2_negative(abs(difference) * scale);
+            const f8 difference = load(there) - color[0], weight = eighth_power(max(fma(abs(difference), scale, splat(1)), splat(0)));
             total = total + weight;
             change[0] = fma(weight, difference, change[0]);
             for (int c = 1; c < 3; ++c) change[c] = fma(weight, load(there + c * kPlane) - color[c], change[c]);

@@ -190,7 +190,7 @@ struct Grid {
     int columns, rows, width, height;  // blocks; px of a block
 
     Grid(const DenoiseStep& step, int threads, int halo) {
-        constexpr int kLeastHeight = 32, kJobsPerThread = 12;
+        constexpr int kLeastHeight = 32, kJobsPerThread = 6;
         columns = (step.width + kMostOwned - 1) / kMostOwned;
         width = (step.width + columns - 1) / columns;
         width += (8 - (width + 2 * halo) % 8) % 8;  // whole groups of eight with the halo
