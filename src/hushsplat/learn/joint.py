@@ -34,11 +34,13 @@ from hushsplat.learn.chain_cameras import chain_cameras, chain_kind, paced
 from hushsplat.learn.colour import rgb_from_ycocg, ycocg_from_rgb
 from hushsplat.learn.denoiser import Denoiser
 from hushsplat.learn.filter import Ellipse, binomial_blur, filter_color
+from hushsplat.learn.gate import standard_error
 from hushsplat.learn.losses import similarity
 from hushsplat.learn.lpips import Lpips
 from hushsplat.learn.photographs import psnr
 from hushsplat.learn.pipeline import step as twin_step
 from hushsplat.learn.reproject import move_pixels, relative_difference
+from hushsplat.learn.smooth import mixed, neighbour_weights
 from hushsplat.learn.tensors import TensorFrame, TensorObservation, TensorState
 from hushsplat.learn.votes import trust_votes
 from hushsplat.render import decode, render_ordered, render_sorted, sample_visibility
@@ -215,11 +217,15 @@ class JointStage:
         )
         if history.static:  # its trust is 1, whatever the network says
             return votes
+        # What smoothing leaves of an error is what counts: of the noise of a sample little, of a wrong place all.
+        luma = ycocg_from_rgb(views["accumulated"].detach())[..., 0]
+        error = standard_error(views["variance"][..., 0].detach(), views["accumulated_frames"][..., 0].detach())
+        weights = neighbour_weights(luma, error, HushConfig())
         return votes + trust_votes(
             history.accumulated_frames,
             views["accumulated_trust"][..., 0],
-            squared(rgb_from_ycocg(history.accumulated) - target),
-            squared(observation.color - target),
+            squared(mixed(rgb_from_ycocg(history.accumulated) - target, weights)),
+            squared(mixed(observation.color - target, weights)),
             history.valid,
         )
 

@@ -89,7 +89,7 @@ def tables_of(results: Results) -> list[Table]:
 
 
 def _with_gaps(rows: Sequence[Row]) -> list[Row]:
-    """Along tracks: how much of the way in PSNR from `raw` to Ref. 1024 (`exact`, where that was not drawn) is closed."""
+    """Along tracks: the share that is closed of the way in PSNR from `raw` to `mean`, or to `exact` without that."""
     reached = {(row["scene"], row.get("track"), row["method"]): row.get("psnr") for row in rows}
     found = []
     for row in rows:
