@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +25,7 @@ from hushsplat.core.camera import Camera
 from hushsplat.core.paths import track_from_cameras
 from hushsplat.core.stream import Observation
 from hushsplat.core.weights import HushWeights
-from hushsplat.denoise import denoiser
-from hushsplat.denoise.config import HushConfig
+from hushsplat.denoise import PAPER, HushConfig, denoiser
 from hushsplat.denoise.pipeline import step
 from hushsplat.files.weights import read_weights
 from hushsplat.render import decode, render_ordered, render_sorted, sample_visibility
@@ -38,8 +37,8 @@ WEIGHTS = Path(__file__).parents[1] / "src/hushsplat/denoise/weights/default.saf
 
 BASELINES = ("svgf", "svgf-tuned")
 METHODS = {
-    "trust one": HushConfig(zero_shot=True, trust="one"),
-    **{f"heuristic {sigma}": HushConfig(zero_shot=True, trust="heuristic", sigma=sigma) for sigma in (2, 5, 10, 20)},
+    "trust by depth, σ = 5": HushConfig(zero_shot=True, trust="heuristic", sigma=5.0),
+    "paper's passes": replace(PAPER, zero_shot=True),
     "hush-zero-shot": HushConfig(zero_shot=True),
 }
 
