@@ -105,6 +105,23 @@ def test_a_footprint_reaches_as_far_as_it_does(columns, method):
     assert reached > 30
 
 
+@pytest.mark.parametrize(("columns", "step"), [(2, 1e-6), (3, 1e-6), (2, 0.25)], ids=["long", "ellipsoids", "specks"])
+def test_hundreds_of_faint_fragments_wait_in_some_pixels_and_few_beside_them(columns, step):
+    """Long ones through each other, or specks in few depths: a surfel below a pixel is as deep as its centre."""
+    rng, count = np.random.default_rng(columns), 400
+    camera = Camera(44, 27, 40.0, 40.0, 22.0, 13.5, np.eye(4))
+    means = rng.normal((0, 0, 4), (0.08, 0.08, 0.5), (count, 3))
+    means[:, 2] = np.round(means[:, 2] / step) * step
+    scales = rng.uniform(0.01, 0.05, (count, columns)) * (np.array([1, 8, 1])[:columns] if step < 0.1 else 0.05)
+    rotations = rng.normal(size=(count, 4))
+    rotations /= np.linalg.norm(rotations, axis=1, keepdims=True)
+    arrays = (means, scales, rotations, rng.uniform(0.02, 0.1, count), rng.normal(0, 1, (count, 1, 3)))
+    gaussians = Gaussians(*(array.astype(np.float32) for array in arrays))
+    assert_close(render_ordered(gaussians, camera), twin.exact(gaussians, camera))
+    waiting = (twin.fragments_of(gaussians, camera).alpha > 0).sum(axis=0)
+    assert waiting.max() > 100 and (np.abs(np.diff(waiting, axis=1)) > 20).any()
+
+
 def layers(opacities, scale: float = 100.0) -> Gaussians:
     """Wide surfels that face the camera, one behind the other, in random order in the file."""
     count = len(opacities)

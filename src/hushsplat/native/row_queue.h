@@ -38,7 +38,7 @@ public:
     }
 
 private:
-    static constexpr int kUneven = 8;   // ours: places that some pixels have to pass in vain
+    static constexpr int kUneven = 20;  // ours: places that some pixels have to pass in vain
     Buffer<Waiting> slots_;
     int room_ = 0, first_ = 0, end_ = 0;
     i8 ends_ = splat_int(0);  // of each pixel
