@@ -56,7 +56,7 @@ def main() -> None:
         tensor.requires_grad_()
     cameras = view_cameras(arguments.views, arguments.width, arguments.height)
     totals, threads = {}, torch.get_num_threads()
-    torch.set_num_threads(1)  # as in training: the engine has threads of its own, and PyTorch's would spin beside them
+    torch.set_num_threads(1)  # as in training: PyTorch's would spin, beside those of the engine and beside other programs
     print(f"{arguments.count} surfels, {arguments.width}×{arguments.height} px; ms of {threads} threads together")
     for order in ("sorted", "per-pixel"):
         raster = Rasterizer(order)
@@ -67,7 +67,6 @@ def main() -> None:
         print(f"{order:10} forward {forward:8.1f}  backward {backward:8.1f}  both {totals[order]:8.1f}")
     print(f"per-pixel / sorted: {totals['per-pixel'] / totals['sorted']:.2f}")
     if not arguments.no_twin:
-        torch.set_num_threads(threads)
         forward, backward = twin_times(surfels, cameras[0])
         print(f"{'PyTorch':10} forward {forward:8.1f}  backward {backward:8.1f}  both {forward + backward:8.1f}")
         print(f"PyTorch / sorted: {(forward + backward) / totals['sorted']:.0f}")
