@@ -56,7 +56,7 @@ def main() -> None:
         tensor.requires_grad_()
     cameras = view_cameras(arguments.views, arguments.width, arguments.height)
     totals, threads = {}, torch.get_num_threads()
-    torch.set_num_threads(1)  # as in training: PyTorch's would spin, beside those of the engine and beside other programs
+    torch.set_num_threads(1)  # as in training: PyTorch's spin while they wait, beside those of the engine
     print(f"{arguments.count} surfels, {arguments.width}×{arguments.height} px; ms of {threads} threads together")
     for order in ("sorted", "per-pixel"):
         raster = Rasterizer(order)
