@@ -22,14 +22,24 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(hushsplat.__file__).parents[
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
 def test_prints_a_link_and_ends_when_asked_to(end: signal.Signals) -> None:
     command = [sys.executable, "-m", "hushsplat", "view", "synth:2k", "--port", "0", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
-        assert process.stdout is not None
-        link = process.stdout.readline().strip()
-        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", link)
-        with urllib.request.urlopen(link, timeout=20) as answer:
-            assert b"hushsplat" in answer.read()
-        process.send_signal(end)
-        assert process.wait(20) == 0
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT, preexec_fn=_hear_interrupts
+    ) as process:
+        try:
+            assert process.stdout is not None
+            link = process.stdout.readline().strip()
+            assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", link)
+            with urllib.request.urlopen(link, timeout=20) as answer:
+                assert b"hushsplat" in answer.read()
+            process.send_signal(end)
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+
+
+def _hear_interrupts() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 SCRIPT = """
