@@ -18,6 +18,7 @@ from hushsplat.core.camera import Camera
 from hushsplat.core.errors import MeasureError
 from hushsplat.core.paths import orbit
 from hushsplat.denoise import HushConfig
+from hushsplat.files.weights import default_weights
 from hushsplat.measure import drawing, running
 from hushsplat.measure.experiments import (
     SIGMAS,
@@ -130,6 +131,16 @@ def test_a_still_camera_shows_the_same_flicker_as_its_noise(tmp_path: Path) -> N
     raw, mean, reference = Plan(tasks, Measuring(("psnr", "flicker"))).run(tmp_path, 1)
     assert raw.values["flicker"][0] > 8 * mean.values["flicker"][0] > 0
     assert reference.values == {"psnr": [100.0], "flicker": [0.0]}
+
+
+def test_weights_of_the_scene_are_for_hush_and_others_for_zero_shot() -> None:
+    own, foreign = default_weights(), default_weights()
+    methods = [Method("a", "hush", HushConfig()), Method("b", "hush-zero-shot", HushConfig()), Method("raw", "raw")]
+    tasks = tuple(Task(moving(), method, (3,)) for method in methods)
+    draws = Plan(tasks, Measuring(("psnr",), weights=own, zero_shot_weights=foreign)).draws
+    assert draws[0][0].weights is own
+    assert draws[1][0].weights is foreign
+    assert draws[2][0].weights is None
 
 
 def test_jobs_are_named_by_all_that_matters() -> None:

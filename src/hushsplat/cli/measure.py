@@ -103,6 +103,7 @@ class Measure:
     cameras: int = 6  # of timing: how many, spread over each track
     seed: int = 0  # another seed, another noise
     weights: MaybePath = None  # of hush: a .safetensors file; the package's own if not said
+    zero_shot_weights: MaybePath = None  # the same of hush-zero-shot, which has not seen the scene
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
     workers: int = 0  # processes; 0: one for each core; the results are the same for any number
     keep: Flag = False  # keep all frames: the same command with more methods or metrics then does only what is new
@@ -115,8 +116,10 @@ class Measure:
             self._time()
             return
         wanted = usable_metrics(self.metrics, self.lpips_weights, self.experiment not in STILL)
-        weights = default_weights() if self.weights is None else read_weights(self.weights)
-        how = Measuring(wanted.metrics, Noise(seed=self.seed), weights, self.lpips_weights)
+        weights, foreign = (
+            default_weights() if path is None else read_weights(path) for path in (self.weights, self.zero_shot_weights)
+        )
+        how = Measuring(wanted.metrics, Noise(seed=self.seed), weights, self.lpips_weights, foreign)
         notes: list[str] = []
         tasks: list[Task] = []
         for text in self.scenes:

@@ -48,7 +48,7 @@ def run_demo(
     results = measure(
         "navigation",
         track_tasks([shot], methods),
-        Measuring(DRAWN_METRICS, weights=default_weights()),
+        Measuring(DRAWN_METRICS, weights=default_weights(), zero_shot_weights=default_weights()),
         folder / "results.json",
         command=f"hushsplat demo --output {folder}",
         protocol={"width": WIDTH, "height": HEIGHT, "against": "reference", "fps": FPS, "every": EVERY},

@@ -114,6 +114,8 @@ def _of_weights(how: Measuring) -> Row:
     said: Row = {}
     if how.weights is not None:
         said["weights"] = weights_digest(how.weights)
+    if how.zero_shot_weights is not None:
+        said["zero_shot_weights"] = weights_digest(how.zero_shot_weights)
     if "lpips" in how.metrics and how.lpips_weights is not None:
         said["lpips"] = f"VGG16, v0.1, {how.lpips_weights.name}"
     if "cvvdp" in how.metrics:

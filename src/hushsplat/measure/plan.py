@@ -34,8 +34,9 @@ class Measuring:
 
     metrics: tuple[str, ...] = DRAWN_METRICS  # of METRICS
     noise: Noise = field(default_factory=Noise)
-    weights: HushWeights | None = None  # of the learned methods
+    weights: HushWeights | None = None  # of hush
     lpips_weights: Path | None = None
+    zero_shot_weights: HushWeights | None = None  # of hush-zero-shot
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Plan:
         size = len(task.frames)
         if task.method.is_independent or task.method == EXPECTED:
             size = max(1, SAMPLES_PER_JOB // task.method.samples) if task.method.samples else FRAMES_PER_JOB
-        weights = self.how.weights if task.method.is_learned else None
+        weights = {"hush": self.how.weights, "hush-zero-shot": self.how.zero_shot_weights}.get(task.method.name)
         return [
             DrawJob(task.shot, task.method, frames, metrics, self.how.noise, weights)
             for frames in _parts(task.frames, size)
