@@ -39,7 +39,7 @@ HUSH_INLINE f8 accumulated_trust(const DenoiseStep& step, const float* predicted
 // Standard error of the accumulated luma; linear in the variance where nobody sees it and float32 knows it badly.
 HUSH_INLINE f8 standard_error(f8 luma, f8 squared_luma, f8 frames) {
     const f8 variance = max(squared_luma - luma * luma, splat(0));
-    return variance / sqrt((variance + splat(1e-4f)) * (frames + splat(1e-4f)));
+    return quotient(variance, sqrt((variance + splat(1e-4f)) * (frames + splat(1e-4f))));
 }
 
 HUSH_INLINE f8 eighth_power(f8 a) {
@@ -50,7 +50,7 @@ HUSH_INLINE f8 eighth_power(f8 a) {
 
 // The accumulated mean of eight pixels, calmed by neighbours that agree: the planes of three rows begin at the first.
 HUSH_INLINE void smooth(const DenoiserSettings& set, const float* const rows[3], f8 error, f8 color[3]) {
-    const f8 scale = splat(-1.0f / 8) / (splat(set.smooth_errors) * error + splat(0.01f));
+    const f8 scale = quotient(splat(-1.0f / 8), splat(set.smooth_errors) * error + splat(0.01f));
     f8 total = splat(1), change[3] = {splat(0), splat(0), splat(0)};
     for (int j = 0; j < 3; ++j)
         for (int i = -1; i < 2; ++i) {
@@ -61,7 +61,7 @@ HUSH_INLINE void smooth(const DenoiserSettings& set, const float* const rows[3],
             change[0] = fma(weight, difference, change[0]);
             for (int c = 1; c < 3; ++c) change[c] = fma(weight, load(there + c * kPlane) - color[c], change[c]);
         }
-    const f8 share = splat(1) / total;
+    const f8 share = quotient(splat(1), total);
     for (int c = 0; c < 3; ++c) color[c] = fma(change[c], share, color[c]);
 }
 
@@ -105,13 +105,13 @@ HUSH_INLINE void accumulate_row(const DenoiseStep& step, const Pyramid& pyramid,
             store(channel(c), mean);
             return mean;
         };
-        const f8 kept_s = load(channel(kAccumulatedFrames)) * trust_s, longer_s = kept_s + splat(1), share_s = kept_s / longer_s;
+        const f8 kept_s = load(channel(kAccumulatedFrames)) * trust_s, longer_s = kept_s + splat(1), share_s = quotient(kept_s, longer_s);
         const f8 frames_s = min(longer_s, splat(set.accumulated_cap));
         for (int c = 0; c < 3; ++c) update(kAccumulated + c, now[c], share_s);
         update(kSquaredLuma, now[0] * now[0], share_s);
         store(channel(kAccumulatedFrames), frames_s);
         store(channel(kAccumulatedTrust), trust_s);
-        const f8 kept_h = load(channel(kDenoisedFrames)) * trust_h, longer_h = kept_h + splat(1), share_h = kept_h / longer_h;
+        const f8 kept_h = load(channel(kDenoisedFrames)) * trust_h, longer_h = kept_h + splat(1), share_h = quotient(kept_h, longer_h);
         for (int c = 0; c < 3; ++c) update(kDenoised + c, value[c], share_h);
         store(channel(kDenoisedFrames), min(longer_h, splat(set.denoised_cap)));
         store(channel(kDenoisedTrust), trust_h);

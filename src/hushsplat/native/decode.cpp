@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kBlock = 32;   // px: side of the squares that share a cache of colours
 constexpr int kWide = 512;   // px: of blocks that need none; long rows are read faster
-constexpr size_t kAhead = 24;  // px: how early the memory of a pixel's Gaussian is asked for
+constexpr size_t kAhead = 64;  // px: how early the memory of a pixel's Gaussian is asked for
 
 // Colours that are dear to compute: neighbouring pixels are often won by the same Gaussians, so theirs are kept for a
 // while, one place per hash.

@@ -112,7 +112,7 @@ HUSH_INLINE Before before(const DenoiseStep& step, f8 column, float row, f8 dept
     return b;
 }
 
-HUSH_INLINE f8 depth_difference(f8 a, f8 b) { return abs(a - b) / max(max(a, b), splat(1e-6f)); }
+HUSH_INLINE f8 depth_difference(f8 a, f8 b) { return quotient(abs(a - b), max(max(a, b), splat(1e-6f))); }
 
 // Eight pixels of history, as planes.
 HUSH_INLINE void store_history(float* history, const float* pixels, f8 difference, f8 valid) {
@@ -137,7 +137,7 @@ HUSH_INLINE void find_taps(const DenoiseStep& step, const Pyramid& pyramid, int 
         taps.valid[k / 8] = bits(b.valid) & ((1u << count) - 1);
         store(taps.depth + k, b.depth);
         const f8 length = sqrt(b.motion_x * b.motion_x + b.motion_y * b.motion_y);
-        store(compressed + k, length / (length + splat(step.settings.motion_scale_px)));
+        store(compressed + k, quotient(length, length + splat(step.settings.motion_scale_px)));
     }
 }
 

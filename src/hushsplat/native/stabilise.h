@@ -32,7 +32,7 @@ HUSH_INLINE void stabilise(const DenoiserSettings& set, const float* const compo
         largest = max(largest, abs(color[c] - kept[c]));
     }
     const f8 known = load(history + kValid * kPlane), steady = (known - splat(1)) * splat(set.stabilise_motion);
-    const f8 slow = steady / (steady + splat(2) - known);  // 1 at rest, one half at the motion that is set
+    const f8 slow = quotient(steady, steady + splat(2) - known);  // 1 at rest, one half at the motion that is set
     const i8 same = (known > splat(0.5f)) &
                     ((load(history + kDepthDifference * kPlane) <= splat(set.stabilise_depth)) | (largest < splat(set.stabilise_rescue)));
     const f8 weight = select(same, splat(set.stabilise_weight) * slow, splat(0));
