@@ -34,6 +34,7 @@ PARTS: dict[str, dict[str, object]] = {
     "all of the denoiser": {},
     "trust networks (t = 1)": {"trust": "one"},
     "spatial filter": {"spatial_filter": False},
+    "smoothing": {"smooth": False},
     "stabilisation": {"stabilise": False},
 }
 
