@@ -60,8 +60,8 @@ class SvgfConfig:
 ADAPTED = SvgfConfig()
 LITERAL = SvgfConfig(running_mean=False)
 # Found on our own scene by benchmarks/tune_svgf.py, and frozen: 28.46 dB there, where `svgf` has 27.73. (In two goes:
-# with alpha up to 0.1 first, then from the best of that with more choices.) In the first go the best with several passes
-# and the first fed back, as SVGF is known, had 26.48: what is fed back is blurred again in every frame.
+# with alpha up to 0.1 first, then from the best of that with more choices.) In the first go the best with several
+# passes and the first fed back, as SVGF is known, had 26.48: what is fed back is blurred again in every frame.
 TUNED = SvgfConfig(
     alpha=0.3,
     moments_alpha=0.2,
