@@ -5,7 +5,8 @@
 Random mixtures of all constants first, then one constant after the other from the best of them: once for SVGF as it is
 known, with several passes and the first fed back, and once for whatever is best. Two pieces of the walk through room
 and garden, each at 30 and at 300 frames per second, 400×266; score: mean PSNR against `exact`, what the noise is
-about, over 16 frames of each. The result is frozen in hushsplat/denoise/baselines/svgf.py.
+about, over 16 frames of each. What is frozen in hushsplat/denoise/baselines/svgf.py came from two such runs, the first
+with fewer choices.
 """
 
 from __future__ import annotations

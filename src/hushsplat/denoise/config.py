@@ -101,4 +101,4 @@ class HushConfig:
             raise DenoiseError(f"{name} must be one of {options}, got {value!r}.")
 
 
-PAPER = HushConfig(tau_frames=8.0, smooth=False, stabilise_motion_px=1e9)  # nothing of ours
+PAPER = HushConfig(tau_frames=8.0, smooth=False, stabilise_motion_px=1e9)  # its passes and constants

@@ -12,8 +12,6 @@ from torch.nn import functional
 from hushsplat.denoise.config import HushConfig
 
 LEAST_DIFFERENCE = 0.01  # ours: luma; a neighbour that differs by this weighs 1/e even if the mean is certain
-
-
 NEIGHBOURS = [(y, x) for y in range(3) for x in range(3) if (y, x) != (1, 1)]
 
 

@@ -3,9 +3,10 @@
 `svgf` is what the paper adapted (its appendix "SVGF Baseline Details"), constant by constant. `svgf-tuned` is SVGF with
 what it normally has and the adaptation lacks: a running mean while history is short, its own weight for the moments,
 variance from the 7×7 neighbourhood for histories under 4 frames, several à-trous passes with the 5×5 B3-spline kernel
-at strides 1, 2, 4 ..., the variance filtered along, and the first pass fed back. Normals are dropped (there are none);
-edges are stopped by depth smoothed with the 3×3 binomial kernel. Reprojection is that of docs/denoiser.md; only the
-adaptation fills holes from the nearest neighbour (beside before diagonal, then as one reads), as the paper has it.
+at strides 1, 2, 4 ..., the variance filtered along, and the first pass fed back: settings all, of which its tuning left
+one pass and no feedback. Normals are dropped (there are none); edges are stopped by depth smoothed with the 3×3
+binomial kernel. Reprojection is that of docs/denoiser.md; only the adaptation fills holes from the nearest neighbour
+(beside before diagonal, then as one reads), as the paper has it.
 """
 
 from __future__ import annotations
