@@ -20,10 +20,10 @@ import numpy as np
 
 import hushsplat
 from hushsplat import synth
-from hushsplat.core.paths import track_from_cameras
-from hushsplat.denoise.baselines import BASELINES, svgf
-from hushsplat.files.capture import load_capture
-from hushsplat.render import decode, decode_color, render_ordered, render_sorted, sample_visibility
+from hushsplat.engines.cpu.baselines import BASELINES, svgf
+from hushsplat.engines.cpu.render_names import decode, decode_color, render_ordered, render_sorted, sample_visibility
+from hushsplat.io.captures.capture import load_capture
+from hushsplat.types.paths import track_from_cameras
 
 FRAMES = 100
 REFERENCE_SAMPLES = 1024

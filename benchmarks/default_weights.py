@@ -21,14 +21,14 @@ from PIL import Image
 
 import hushsplat
 from hushsplat import synth
-from hushsplat.core.camera import Camera
-from hushsplat.core.paths import track_from_cameras
-from hushsplat.core.stream import Observation
-from hushsplat.core.weights import HushWeights
-from hushsplat.denoise import PAPER, HushConfig, denoiser
-from hushsplat.denoise.pipeline import step
-from hushsplat.files.weights import read_weights
-from hushsplat.render import decode, render_ordered, render_sorted, sample_visibility
+from hushsplat.engines.cpu.denoise_names import PAPER, HushConfig, denoiser
+from hushsplat.engines.cpu.pipeline import step
+from hushsplat.engines.cpu.render_names import decode, render_ordered, render_sorted, sample_visibility
+from hushsplat.io.weights import read_weights
+from hushsplat.spec.weights import HushWeights
+from hushsplat.types.camera import Camera
+from hushsplat.types.observation import Observation
+from hushsplat.types.paths import track_from_cameras
 
 FRAMES = {30: 80, 300: 240}  # by frames per second
 MEASURED = 16  # frames of a track

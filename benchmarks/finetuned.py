@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 
 import hushsplat
-from hushsplat.core.paths import track_from_cameras
-from hushsplat.denoise import denoiser
-from hushsplat.denoise.config import HushConfig
-from hushsplat.denoise.pipeline import step
-from hushsplat.files.capture import load_capture
-from hushsplat.files.weights import default_weights, read_weights
-from hushsplat.render import decode, render_ordered, render_sorted, sample_visibility
+from hushsplat.engines.cpu.denoise_names import denoiser
+from hushsplat.engines.cpu.pipeline import step
+from hushsplat.engines.cpu.render_names import decode, render_ordered, render_sorted, sample_visibility
+from hushsplat.io.captures.capture import load_capture
+from hushsplat.io.weights import default_weights, read_weights
+from hushsplat.spec.settings import HushConfig
+from hushsplat.types.paths import track_from_cameras
 
 WIDTH_PX, SECONDS = 400, 80 / 30
 FRAMES = {30: (80, 4), 300: (240, 20)}  # by frames per second: how many, and every how many are measured

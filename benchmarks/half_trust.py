@@ -17,15 +17,15 @@ from time import perf_counter
 import numpy as np
 
 import hushsplat
-from hushsplat.core.camera import Camera
-from hushsplat.core.gaussians import Gaussians
-from hushsplat.core.paths import track_from_cameras
-from hushsplat.denoise import HushConfig
-from hushsplat.files.capture import load_capture
-from hushsplat.measure.denoising import continued_stream
-from hushsplat.player import denoiser, play_side_by_side
-from hushsplat.render import RenderOptions, render_ordered
+from hushsplat.engines.cpu.denoise_names import HushConfig
+from hushsplat.engines.cpu.render_names import RenderOptions, render_ordered
+from hushsplat.evaluation.denoiser_timing import continued_stream
+from hushsplat.io.captures.capture import load_capture
+from hushsplat.stream import denoiser, play_side_by_side
 from hushsplat.synth import room_and_garden, walk_track
+from hushsplat.types.camera import Camera
+from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.paths import track_from_cameras
 
 FRAMES, WARM_UP, EVERY = 64, 16, 4
 SMALL, LARGE = (400, 266), (1600, 1064)  # px

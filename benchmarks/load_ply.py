@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hushsplat.core.gaussians import Gaussians
-from hushsplat.files.ply import read_ply, write_ply
+from hushsplat.io.scenes.ply import read_ply, write_ply
+from hushsplat.types.gaussians import Gaussians
 
 
 def scene(count: int, degree: int) -> Gaussians:

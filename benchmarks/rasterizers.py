@@ -15,11 +15,11 @@ from statistics import median
 
 import torch
 
-from hushsplat.core.camera import Camera
-from hushsplat.learn.raster import Rasterizer, SurfelTensors
-from hushsplat.learn.raster_twin import Region, TwinOptions, draw_twin
+from hushsplat.engines.torch.raster import Rasterizer, SurfelTensors
+from hushsplat.engines.torch.raster_twin import Region, TwinOptions, draw_twin
 from hushsplat.synth import room_and_garden
 from hushsplat.synth.cameras import view_cameras
+from hushsplat.types.camera import Camera
 
 TWIN_TILE_PX = 16  # as 2DGS; larger tiles have more surfels that miss most of their pixels
 

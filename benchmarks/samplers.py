@@ -23,9 +23,9 @@ import numpy as np
 
 import hushsplat
 from hushsplat import synth
-from hushsplat.core.paths import track_from_cameras
-from hushsplat.files.capture import load_capture
-from hushsplat.render import SAMPLERS, decode_color, render_ordered, sample_visibility
+from hushsplat.engines.cpu.render_names import SAMPLERS, decode_color, render_ordered, sample_visibility
+from hushsplat.io.captures.capture import load_capture
+from hushsplat.types.paths import track_from_cameras
 
 FRAMES = 128
 SEEDS = 4

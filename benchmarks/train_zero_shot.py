@@ -23,16 +23,16 @@ from numpy.random import Generator
 
 import hushsplat
 from hushsplat import synth
-from hushsplat.core.camera import Camera
-from hushsplat.core.framing import orbit_scene
-from hushsplat.core.gaussians import Gaussians
-from hushsplat.core.track import Track
-from hushsplat.files.weights import read_weights, write_weights
-from hushsplat.learn import Denoiser
-from hushsplat.learn.chain_cameras import paced
-from hushsplat.learn.joint import windowed
-from hushsplat.learn.zero_shot import RecordedChain, ZeroShotSettings, record, train_zero_shot
-from hushsplat.render import render_ordered
+from hushsplat.engines.cpu.render_names import render_ordered
+from hushsplat.engines.torch import Denoiser
+from hushsplat.io.weights import read_weights, write_weights
+from hushsplat.training.chain_cameras import paced
+from hushsplat.training.joint_stage import windowed
+from hushsplat.training.zero_shot import RecordedChain, ZeroShotSettings, record, train_zero_shot
+from hushsplat.types.camera import Camera
+from hushsplat.types.framing import orbit_scene
+from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.track import Track
 
 LEAST_COVERED = 0.7  # of a window's pixels: views into the void teach nothing
 STATIC_SHARE = 0.06

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from hushsplat import synth
-from hushsplat.core.camera import Camera
-from hushsplat.core.stream import Observation
-from hushsplat.denoise.baselines import svgf
-from hushsplat.denoise.baselines.svgf import SvgfConfig
-from hushsplat.render import decode, render_ordered, sample_visibility
+from hushsplat.engines.cpu.baselines import svgf
+from hushsplat.engines.cpu.baselines.svgf import SvgfConfig
+from hushsplat.engines.cpu.render_names import decode, render_ordered, sample_visibility
+from hushsplat.types.camera import Camera
+from hushsplat.types.observation import Observation
 
 SIZE_PX = (400, 266)
 WALK_SECONDS = 20

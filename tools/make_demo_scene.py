@@ -17,14 +17,14 @@ import numpy as np
 from PIL import Image
 
 import hushsplat
-from hushsplat.core.camera import Camera
-from hushsplat.core.gaussians import Gaussians
-from hushsplat.core.harmonics import sh_colors
-from hushsplat.core.rotations import quaternion_from_matrix
-from hushsplat.files.pictures import to_bytes
-from hushsplat.files.scene import load, save
+from hushsplat.io.images import to_bytes
+from hushsplat.io.scenes.scene import load, save
 from hushsplat.scenes import DEMO_FILE
 from hushsplat.synth.cameras import home_camera, view_cameras, walk_track
+from hushsplat.types.camera import Camera
+from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.harmonics import sh_colors
+from hushsplat.types.rotations import quaternion_from_matrix
 
 SURFELS = 1_000_000  # of the scene that is photographed
 WIDTH, HEIGHT = 800, 532

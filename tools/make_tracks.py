@@ -1,4 +1,4 @@
-"""Make the tracks that come with the package, in src/hushsplat/measure/tracks/.
+"""Make the tracks that come with the package, in src/hushsplat/evaluation/tracks/.
 
     python tools/make_tracks.py
 
@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from hushsplat.files.tracks import write_track
-from hushsplat.measure.motions import MOTIONS, SECONDS, Stand
+from hushsplat.evaluation.motions import MOTIONS, SECONDS, Stand
+from hushsplat.io.tracks import write_track
 
-FOLDER = Path(__file__).resolve().parent.parent / "src/hushsplat/measure/tracks"
+FOLDER = Path(__file__).resolve().parent.parent / "src/hushsplat/evaluation/tracks"
 DIGITS = 9  # of the poses: a rotation is then one to 1e-8
 PLACES = {  # name: up, world units per metre, and for each motion where one stands and what one looks at
     "own": (

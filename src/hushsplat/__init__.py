@@ -12,44 +12,43 @@ for frame in hushsplat.play(scene, hushsplat.load_track("walk.json"), method="hu
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hushsplat.core.camera import Camera
-from hushsplat.core.errors import HushsplatError
-from hushsplat.core.frame import Frame
-from hushsplat.core.gaussians import Gaussians
-from hushsplat.core.picture import Picture
-from hushsplat.core.stream import Observation
-from hushsplat.core.track import Track
-
 # These functions take the names of the packages they come from, which must therefore be imported here and now:
-# `hushsplat.render(...)` is what people write, and `from hushsplat.render import ...` still finds the package.
-from hushsplat.render import RenderOptions, render
-from hushsplat.view import view
+# `hushsplat.render(...)` is what people write, and `from hushsplat.engines.cpu.render_names import ...` still finds the package.
+from hushsplat.engines.cpu.render_names import RenderOptions, render
+from hushsplat.types.camera import Camera
+from hushsplat.types.errors import HushsplatError
+from hushsplat.types.frame import Frame
+from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.observation import Observation
+from hushsplat.types.picture import Picture
+from hushsplat.types.track import Track
+from hushsplat.viewer import view
 
 if TYPE_CHECKING:
-    from hushsplat.core.framing import frame_scene
-    from hushsplat.denoise import HushConfig
-    from hushsplat.files.capture import load_capture
-    from hushsplat.files.pictures import save_picture
-    from hushsplat.files.scene import load, save
-    from hushsplat.files.tracks import load_track
-    from hushsplat.player import Noise, denoiser, play, play_side_by_side
+    from hushsplat.engines.cpu.denoise_names import HushConfig
+    from hushsplat.io.captures.capture import load_capture
+    from hushsplat.io.images import save_picture
+    from hushsplat.io.scenes.scene import load, save
+    from hushsplat.io.tracks import load_track
+    from hushsplat.stream import Noise, denoiser, play, play_side_by_side
     from hushsplat.synth import home_camera, room_and_garden, walk_track
+    from hushsplat.types.framing import frame_scene
 
 # Imported when first used: together they take as long as all of the above without numpy.
 _LATER = {
-    "HushConfig": "hushsplat.denoise",
-    "Noise": "hushsplat.player",
-    "denoiser": "hushsplat.player",
-    "frame_scene": "hushsplat.core.framing",
+    "HushConfig": "hushsplat.engines.cpu.denoise_names",
+    "Noise": "hushsplat.stream",
+    "denoiser": "hushsplat.stream",
+    "frame_scene": "hushsplat.types.framing",
     "home_camera": "hushsplat.synth",
-    "load": "hushsplat.files.scene",
-    "load_capture": "hushsplat.files.capture",
-    "load_track": "hushsplat.files.tracks",
-    "play": "hushsplat.player",
-    "play_side_by_side": "hushsplat.player",
+    "load": "hushsplat.io.scenes.scene",
+    "load_capture": "hushsplat.io.captures.capture",
+    "load_track": "hushsplat.io.tracks",
+    "play": "hushsplat.stream",
+    "play_side_by_side": "hushsplat.stream",
     "room_and_garden": "hushsplat.synth",
-    "save": "hushsplat.files.scene",
-    "save_picture": "hushsplat.files.pictures",
+    "save": "hushsplat.io.scenes.scene",
+    "save_picture": "hushsplat.io.images",
     "walk_track": "hushsplat.synth",
 }
 

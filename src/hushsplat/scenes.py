@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from hushsplat.core.errors import SceneError
-from hushsplat.core.gaussians import Gaussians
-from hushsplat.files.scene import load
+from hushsplat.io.scenes.scene import load
 from hushsplat.synth import room_and_garden
+from hushsplat.types.errors import SceneError
+from hushsplat.types.gaussians import Gaussians
 
 PREFIX = "synth:"
 DEMO = "demo:"

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from command import COMMAND, ENVIRONMENT, Run
 
-from hushsplat.core.gaussians import Gaussians
-from hushsplat.core.paths import orbit
-from hushsplat.files.scene import save
-from hushsplat.files.tracks import write_track
+from hushsplat.io.scenes.scene import save
+from hushsplat.io.tracks import write_track
+from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.paths import orbit
 
 
 @pytest.fixture

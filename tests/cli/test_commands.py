@@ -11,8 +11,8 @@ from command import Run
 from PIL import Image
 
 import hushsplat
-from hushsplat.core.framing import orbit_scene
-from hushsplat.native import _engine
+from hushsplat.engines.cpu import _engine
+from hushsplat.types.framing import orbit_scene
 
 
 def test_version_names_the_instruction_set(run: Run) -> None:

@@ -11,10 +11,10 @@ from PIL import Image
 
 import hushsplat
 from hushsplat.cli.main import main
-from hushsplat.core.gaussians import Gaussians
-from hushsplat.core.weights import SHAPES, HushWeights
-from hushsplat.denoise import METHODS, SHOWN, denoiser
-from hushsplat.files.weights import write_weights
+from hushsplat.engines.cpu.denoise_names import METHODS, SHOWN, denoiser
+from hushsplat.io.weights import write_weights
+from hushsplat.spec.weights import SHAPES, HushWeights
+from hushsplat.types.gaussians import Gaussians
 
 
 @pytest.fixture(scope="module")

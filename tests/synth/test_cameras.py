@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hushsplat.core.errors import CameraError, TrackError
 from hushsplat.synth import home_camera, view_cameras, walk_track
 from hushsplat.synth.plan import GARDEN, ROOM
+from hushsplat.types.errors import CameraError, TrackError
 
 
 def test_home_looks_from_the_room_towards_the_garden() -> None:

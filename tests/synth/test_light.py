@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numpy.random import PCG64, Generator
 
-from hushsplat.core.harmonics import sh_basis
 from hushsplat.synth.gloss import _add_lobe
 from hushsplat.synth.light import TO_SUN, displayed, lit, measure_daylight
 from hushsplat.synth.patterns import linear
 from hushsplat.synth.shapes import f32
 from hushsplat.synth.surfaces import ground
 from hushsplat.synth.surfels import Finish, Surfels, random_directions, settle
+from hushsplat.types.harmonics import sh_basis
 
 WHITE = Finish(rough=0.0, opacity=(0.95, 1.0))
 

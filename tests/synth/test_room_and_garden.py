@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from numpy import ndarray as Array
 
-from hushsplat.core.errors import SceneError
-from hushsplat.core.gaussians import Gaussians
-from hushsplat.core.harmonics import sh_colors
 from hushsplat.synth import home_camera, room_and_garden
 from hushsplat.synth.plan import DINING, DOOR, ROOM, TABLE_TOP
 from hushsplat.synth.scene import all_parts
+from hushsplat.types.errors import SceneError
+from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.harmonics import sh_colors
 
 
 @pytest.fixture(scope="module")

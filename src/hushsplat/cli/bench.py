@@ -15,17 +15,17 @@ import hushsplat
 from hushsplat.cli.console import Bar, progress_bar, results, status
 from hushsplat.cli.engine import choose_instruction_set
 from hushsplat.cli.flags import Flag, MaybeInt, MaybePath, MaybeText, SceneNames
-from hushsplat.core.camera import Camera
-from hushsplat.core.errors import HushsplatError
-from hushsplat.core.framing import orbit_scene
-from hushsplat.denoise import LEARNED
-from hushsplat.denoise import METHODS as DENOISERS
-from hushsplat.files.capture import load_capture
-from hushsplat.measure.denoising import with_random_payload
-from hushsplat.measure.roofline import Roofline, measure_peak, passes, rooflines
-from hushsplat.measure.timing import METHODS, Case, Frames, Ratio, Row, machine, measure, ratios, spread
+from hushsplat.engines.cpu.denoise_names import LEARNED
+from hushsplat.engines.cpu.denoise_names import METHODS as DENOISERS
+from hushsplat.evaluation.bench import METHODS, Case, Frames, Ratio, Row, machine, measure, ratios, spread
+from hushsplat.evaluation.denoiser_timing import with_random_payload
+from hushsplat.evaluation.roofline import Roofline, measure_peak, passes, rooflines
+from hushsplat.io.captures.capture import load_capture
 from hushsplat.scenes import NamedScene, scene_argument
 from hushsplat.synth import walk_track
+from hushsplat.types.camera import Camera
+from hushsplat.types.errors import HushsplatError
+from hushsplat.types.framing import orbit_scene
 
 DESCRIPTION = """Time the methods side by side.
 
@@ -140,7 +140,7 @@ class Bench:
 
 
 def _torch_frames(methods: Sequence[str], weights: MaybePath) -> dict[str, Frames]:
-    from hushsplat.learn.timed_twin import twin_frames  # says how to install PyTorch if it is not there
+    from hushsplat.training.timed_twin import twin_frames  # says how to install PyTorch if it is not there
 
     return {name: frames for method in methods for name, frames in twin_frames(method, weights).items()}
 

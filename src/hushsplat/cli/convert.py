@@ -7,11 +7,11 @@ from pathlib import Path
 
 from hushsplat.cli.console import bytes_text, results, status
 from hushsplat.cli.flags import Flag, MaybeInt, SceneName, TargetPath
-from hushsplat.core.errors import HushsplatError
-from hushsplat.core.selection import with_min_opacity, with_sh_degree
-from hushsplat.files.describe import bytes_on_disk
-from hushsplat.files.scene import save
+from hushsplat.io.content import bytes_on_disk
+from hushsplat.io.scenes.scene import save
 from hushsplat.scenes import PREFIX, scene_argument
+from hushsplat.types.errors import HushsplatError
+from hushsplat.types.selection import with_min_opacity, with_sh_degree
 
 DESCRIPTION = """Write a scene in another format.
 

@@ -12,9 +12,9 @@ import tyro
 from hushsplat.cli.console import plan_bar, results, say
 from hushsplat.cli.flags import Flag, MaybeInt
 from hushsplat.cli.measure import terminal_table
-from hushsplat.core.errors import MeasureError
-from hushsplat.measure.demo import run_demo
-from hushsplat.measure.tables import tables_of
+from hushsplat.evaluation.demo import run_demo
+from hushsplat.evaluation.tables import tables_of
+from hushsplat.types.errors import MeasureError
 
 DESCRIPTION = """Walk through our own scene by every method, measured, on one page.
 

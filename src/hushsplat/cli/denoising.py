@@ -10,14 +10,14 @@ from jaxtyping import Float32
 from numpy import ndarray as Array
 
 from hushsplat.cli.flags import MaybeInt, MaybePath
-from hushsplat.core.camera import Camera
-from hushsplat.core.errors import HushsplatError
-from hushsplat.core.frame import Frame
-from hushsplat.core.track import Track
-from hushsplat.denoise import LEARNED, METHODS, SHOWN, Denoiser, HushConfig, view_picture
-from hushsplat.files.legend import BAR_HEIGHT, BAR_WIDTH, with_scale
-from hushsplat.player import denoiser
+from hushsplat.engines.cpu.denoise_names import LEARNED, METHODS, SHOWN, Denoiser, HushConfig, view_picture
+from hushsplat.io.legend import BAR_HEIGHT, BAR_WIDTH, with_scale
 from hushsplat.scenes import NamedScene
+from hushsplat.stream import denoiser
+from hushsplat.types.camera import Camera
+from hushsplat.types.errors import HushsplatError
+from hushsplat.types.frame import Frame
+from hushsplat.types.track import Track
 
 STILL_FRAMES = 64  # after which hush has found its picture; the accumulated path goes on to 128
 

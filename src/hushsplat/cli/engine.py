@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hushsplat.core.errors import RenderError
-from hushsplat.native import _engine
+from hushsplat.engines.cpu import _engine
+from hushsplat.types.errors import RenderError
 
 
 def choose_instruction_set(name: str | None) -> None:

@@ -11,15 +11,15 @@ from rich.table import Table
 
 from hushsplat.cli.console import bytes_text, results
 from hushsplat.cli.flags import AnyPath, Flag, MaybeInt
-from hushsplat.core.capture import Capture
-from hushsplat.core.errors import HushsplatError
-from hushsplat.core.gaussians import Gaussians
-from hushsplat.core.summary import summarize
-from hushsplat.core.track import Track
-from hushsplat.files.capture import load_capture
-from hushsplat.files.describe import ContentKind, bytes_on_disk, content_kind, levels_of_detail, scene_format
-from hushsplat.files.tracks import load_track
+from hushsplat.io.captures.capture import load_capture
+from hushsplat.io.content import ContentKind, bytes_on_disk, content_kind, levels_of_detail, scene_format
+from hushsplat.io.tracks import load_track
 from hushsplat.scenes import PREFIX, scene_argument
+from hushsplat.types.capture import Capture
+from hushsplat.types.errors import HushsplatError
+from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.summary import summarize
+from hushsplat.types.track import Track
 
 DESCRIPTION = """Say what is in a scene, a capture or a track.
 

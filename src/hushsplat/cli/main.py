@@ -14,8 +14,8 @@ import tyro
 import hushsplat
 from hushsplat.cli import bench, convert, demo, info, measure, render, report, train, view
 from hushsplat.cli.console import print_error
-from hushsplat.core.errors import HushsplatError
-from hushsplat.native import _engine
+from hushsplat.engines.cpu import _engine
+from hushsplat.types.errors import HushsplatError
 
 DESCRIPTION = """Gaussian splatting without sorting: splat files in, pictures out.
 

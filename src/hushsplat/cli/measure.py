@@ -15,15 +15,10 @@ from rich.table import Table as RichTable
 
 from hushsplat.cli.console import plan_bar, progress_bar, results, say, status
 from hushsplat.cli.flags import Flag, MaybeFloat, MaybeInt, MaybePath, OutputPath
-from hushsplat.core.camera import Camera
-from hushsplat.core.capture import Capture
-from hushsplat.core.errors import MeasureError
-from hushsplat.core.framing import up_direction
-from hushsplat.core.paths import reanchored
-from hushsplat.core.track import Track
-from hushsplat.files.capture import load_capture
-from hushsplat.files.weights import default_weights, read_weights
-from hushsplat.measure.experiments import (
+from hushsplat.evaluation.bench import Case, machine, spread
+from hushsplat.evaluation.bench_methods import METHODS as TIMED
+from hushsplat.evaluation.bench_methods import PARTS, part_rows, timing_rows
+from hushsplat.evaluation.experiments import (
     DEFAULT_METHODS,
     Pace,
     ablation_methods,
@@ -35,18 +30,23 @@ from hushsplat.measure.experiments import (
     track_shot,
     track_tasks,
 )
-from hushsplat.measure.measuring import measure, usable_metrics, versions
-from hushsplat.measure.motions import MOTIONS, named_track, stand_in
-from hushsplat.measure.plan import Measuring, Task
-from hushsplat.measure.results import EXPERIMENTS, Results, write_results
-from hushsplat.measure.shots import SceneSource, Shot
-from hushsplat.measure.tables import Table, tables_of
-from hushsplat.measure.timed import METHODS as TIMED
-from hushsplat.measure.timed import PARTS, part_rows, timing_rows
-from hushsplat.measure.timing import Case, machine, spread
-from hushsplat.player import Noise
+from hushsplat.evaluation.motions import MOTIONS, named_track, stand_in
+from hushsplat.evaluation.plan import Measuring, Task
+from hushsplat.evaluation.results import EXPERIMENTS, Results, write_results
+from hushsplat.evaluation.runner import measure, usable_metrics, versions
+from hushsplat.evaluation.shots import SceneSource, Shot
+from hushsplat.evaluation.tables import Table, tables_of
+from hushsplat.io.captures.capture import load_capture
+from hushsplat.io.weights import default_weights, read_weights
 from hushsplat.scenes import DEMO, NamedScene, scene_argument
+from hushsplat.stream import Noise
 from hushsplat.synth import home_camera
+from hushsplat.types.camera import Camera
+from hushsplat.types.capture import Capture
+from hushsplat.types.errors import MeasureError
+from hushsplat.types.framing import up_direction
+from hushsplat.types.paths import reanchored
+from hushsplat.types.track import Track
 
 DESCRIPTION = f"""Measure quality as the paper does, on any scene.
 

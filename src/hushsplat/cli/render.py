@@ -17,17 +17,17 @@ from hushsplat.cli.denoising import Denoising
 from hushsplat.cli.engine import choose_instruction_set
 from hushsplat.cli.flags import Color, Flag, MaybeInt, MaybeText, OutputPath, SceneName
 from hushsplat.cli.views import Views
-from hushsplat.core.camera import Camera
-from hushsplat.core.errors import HushsplatError
-from hushsplat.core.frame import Frame
-from hushsplat.denoise import METHODS as DENOISERS
-from hushsplat.files.frames import frame_writer, output_kind
-from hushsplat.files.legend import with_label
-from hushsplat.files.video import DEFAULT_CRF
-from hushsplat.player import METHODS, Noise, play_side_by_side
-from hushsplat.render import SAMPLERS, RenderOptions
-from hushsplat.render.engine import NEAR
+from hushsplat.engines.cpu.denoise_names import METHODS as DENOISERS
+from hushsplat.engines.cpu.prepare import NEAR
+from hushsplat.engines.cpu.render_names import SAMPLERS, RenderOptions
+from hushsplat.io.frames import frame_writer, output_kind
+from hushsplat.io.legend import with_label
+from hushsplat.io.video import DEFAULT_CRF
 from hushsplat.scenes import scene_argument
+from hushsplat.stream import METHODS, Noise, play_side_by_side
+from hushsplat.types.camera import Camera
+from hushsplat.types.errors import HushsplatError
+from hushsplat.types.frame import Frame
 
 DESCRIPTION = """Draw a scene, as a picture or along a track.
 

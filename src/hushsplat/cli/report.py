@@ -9,9 +9,9 @@ from typing import Annotated
 import tyro
 
 from hushsplat.cli.console import bytes_text
-from hushsplat.core.errors import MeasureError
-from hushsplat.measure.report import write_report
-from hushsplat.measure.results import read_results
+from hushsplat.evaluation.report import write_report
+from hushsplat.evaluation.results import read_results
+from hushsplat.types.errors import MeasureError
 
 DESCRIPTION = """Make a page of results, or tables.
 

@@ -16,10 +16,10 @@ from rich.progress import Progress as RichProgress
 
 from hushsplat.cli.engine import choose_instruction_set
 from hushsplat.cli.flags import AnyPath, Flag, MaybeText, OutputPath
-from hushsplat.core.errors import TrainingError
-from hushsplat.core.training import PRESETS, TrainConfig, checked
-from hushsplat.files.capture import load_capture
-from hushsplat.files.scene import load
+from hushsplat.io.captures.capture import load_capture
+from hushsplat.io.scenes.scene import load
+from hushsplat.training.settings import PRESETS, TrainConfig, checked
+from hushsplat.types.errors import TrainingError
 
 DESCRIPTION = """Train a scene: photographs with poses in, surfels for the per-pixel renderer out.
 
@@ -72,7 +72,7 @@ class Train:
     def run(self) -> None:
         """Begin or go on."""
         choose_instruction_set(self.isa)
-        from hushsplat.learn.run import begin_run, read_run, run_stages  # only training needs PyTorch
+        from hushsplat.training.runner import begin_run, read_run, run_stages  # only training needs PyTorch
 
         source = self._source()
         if self.resume:
@@ -92,8 +92,9 @@ class Train:
         return {name: str(value) for name, value in given.items() if value is not None}
 
     def _plans(self, config: TrainConfig) -> list[Any]:
-        from hushsplat.learn import host_run, photographs
-        from hushsplat.learn.lpips import load_lpips
+        from hushsplat.engines.torch.lpips import load_lpips
+        from hushsplat.training import photographs
+        from hushsplat.training import plans as host_run
 
         lpips = None if self.lpips is None else load_lpips(self.lpips)
         if Path(self.capture).suffix.lower() in SCENE_SUFFIXES:

@@ -13,16 +13,16 @@ from hushsplat.cli.console import results, status
 from hushsplat.cli.engine import choose_instruction_set
 from hushsplat.cli.flags import Color, Flag, MaybeInt, MaybePath, MaybeText, MaybeUp, SceneName
 from hushsplat.cli.render import BACKGROUNDS
-from hushsplat.core.camera import Camera
-from hushsplat.core.errors import HushsplatError
-from hushsplat.files.capture import load_capture
-from hushsplat.files.weights import read_weights
-from hushsplat.player import METHODS
-from hushsplat.render import RenderOptions
-from hushsplat.render.engine import NEAR
+from hushsplat.engines.cpu.prepare import NEAR
+from hushsplat.engines.cpu.render_names import RenderOptions
+from hushsplat.io.captures.capture import load_capture
+from hushsplat.io.weights import read_weights
 from hushsplat.scenes import NamedScene, scene_argument
+from hushsplat.stream import METHODS
 from hushsplat.synth import home_camera, view_cameras
-from hushsplat.view.studio import ViewerOptions
+from hushsplat.types.camera import Camera
+from hushsplat.types.errors import HushsplatError
+from hushsplat.viewer.service import ViewerOptions
 
 DESCRIPTION = """Walk through a scene in the browser.
 

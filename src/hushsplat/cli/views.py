@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushsplat.cli.flags import Flag, MaybeFloat, MaybeInt, MaybePath, MaybeUp
-from hushsplat.core.camera import Camera
-from hushsplat.core.capture import Capture, View
-from hushsplat.core.errors import CameraError, HushsplatError
-from hushsplat.core.framing import frame_scene, orbit_scene, up_direction
-from hushsplat.core.paths import reanchored
-from hushsplat.core.track import Track
-from hushsplat.files.capture import load_capture
-from hushsplat.files.frames import frame_rate
-from hushsplat.files.tracks import load_track
+from hushsplat.io.captures.capture import load_capture
+from hushsplat.io.frames import frame_rate
+from hushsplat.io.tracks import load_track
 from hushsplat.scenes import NamedScene
 from hushsplat.synth import home_camera, walk_track
+from hushsplat.types.camera import Camera
+from hushsplat.types.capture import Capture, View
+from hushsplat.types.errors import CameraError, HushsplatError
+from hushsplat.types.framing import frame_scene, orbit_scene, up_direction
+from hushsplat.types.paths import reanchored
+from hushsplat.types.track import Track
 
 WIDTH, HEIGHT, FOV_Y_DEG = 800, 532, 50.0
 SECONDS, FPS = 8.0, 30.0

@@ -7,10 +7,10 @@ from jaxtyping import Float64
 from numpy import ndarray as Array
 from numpy.random import PCG64, Generator
 
-from hushsplat.core.camera import Camera, look_at_pose
-from hushsplat.core.errors import CameraError, TrackError
-from hushsplat.core.track import Track
 from hushsplat.synth.plan import GARDEN, ROOM, WALL
+from hushsplat.types.camera import Camera, look_at_pose
+from hushsplat.types.errors import CameraError, TrackError
+from hushsplat.types.track import Track
 
 UP = np.array([0.0, -1.0, 0.0])
 HOME_EYE, HOME_TARGET = np.array([1.5, -1.5, -4.8]), np.array([-0.62, -0.98, -0.6])

@@ -7,11 +7,11 @@ from jaxtyping import Float32
 from numpy import ndarray as Array
 from numpy.random import Generator
 
-from hushsplat.core.harmonics import SH_C0, sh_basis
 from hushsplat.synth.light import TO_SUN
 from hushsplat.synth.plan import DOOR, ROOM
 from hushsplat.synth.shapes import f32
 from hushsplat.synth.surfels import Surfels, normalized
+from hushsplat.types.harmonics import SH_C0, sh_basis
 
 WINDOW_SHINE = f32([0.95, 0.98, 1.0])
 SUN_SHINE = f32([1.0, 0.93, 0.78])

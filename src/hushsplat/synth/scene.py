@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import PCG64, Generator
 
-from hushsplat.core.errors import SceneError
-from hushsplat.core.gaussians import MAX_SH_DEGREE, Gaussians
 from hushsplat.synth import (
     backdrop,
     decor,
@@ -28,6 +26,8 @@ from hushsplat.synth import (
 from hushsplat.synth.gloss import write_sh
 from hushsplat.synth.light import displayed, lit, measure_daylight
 from hushsplat.synth.surfels import Part, quaternions, share_out
+from hushsplat.types.errors import SceneError
+from hushsplat.types.gaussians import MAX_SH_DEGREE, Gaussians
 
 MIN_COUNT, MAX_COUNT = 1_000, 20_000_000
 

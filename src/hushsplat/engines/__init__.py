@@ -1,0 +1,1 @@
+"""Engines: each executes the same passes on its own arrays."""

@@ -1,0 +1,153 @@
+"""Surfels drawn so that PyTorch can follow: the package's own renderers, with gradients.
+
+`sorted` is the order of the centres (`reference`, vanilla 2DGS), `per-pixel` the order of the fragments (`exact`, the
+depth peeler). Forward and backward run on the CPU engine; `raster_twin.py` says the same in plain PyTorch. Gradients
+are the same bits for any number of threads.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from hushsplat.engines.cpu import _engine
+from hushsplat.engines.cpu.prepare import RenderOptions, engine_background, engine_camera
+from hushsplat.types.camera import Camera
+from hushsplat.types.errors import RenderError
+from hushsplat.types.gaussians import Gaussians
+
+Order = Literal["sorted", "per-pixel"]
+GEOMETRY_CHANNELS = 6  # of Drawing.geometry: depth, 1 / depth, (1 / depth)², normal x y z
+STOP = 1e-4  # transmittance behind which a pixel takes nothing more; as sorted blending does
+REORDER_EVERY = 200  # drawings; ours: surfels that moved are far from their neighbours in memory, which costs only time
+
+
+class SurfelTensors(NamedTuple):
+    """The parameters of surfels as they are drawn; see `Gaussians`."""
+
+    means: Float[Tensor, "n 3"]
+    scales: Float[Tensor, "n 2"]
+    rotations: Float[Tensor, "n 4"]  # unit quaternions
+    opacities: Float[Tensor, " n"]
+    sh: Float[Tensor, "n k 3"]
+
+    @staticmethod
+    def from_gaussians(gaussians: Gaussians) -> SurfelTensors:
+        """Copies, without gradients."""
+        if not gaussians.is_surfels:
+            raise RenderError("only surfels (two scales) can be drawn with gradients; flatten ellipsoids first.")
+        names = SurfelTensors._fields
+        return SurfelTensors(*(torch.from_numpy(np.array(getattr(gaussians, name))) for name in names))
+
+
+class ScreenGradients:
+    """What a backward pass leaves beside gradients: how much each surfel wants to move in the picture."""
+
+    by_center: Float[Tensor, "n 2"] | None = None  # dL per px of the projected centre
+    seen: Bool[Tensor, " n"] | None = None  # some fragment took part
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture that PyTorch can follow."""
+
+    color: Float[Tensor, "h w 3"]
+    alpha: Float[Tensor, "h w 1"]
+    geometry: Float[Tensor, "h w 6"] | None  # Σ weight · value of GEOMETRY_CHANNELS, only if asked for
+    screen: ScreenGradients = field(default_factory=ScreenGradients)  # filled by the backward pass
+
+
+class Rasterizer:
+    """Draws one set of surfels again and again while its values change; another number of them is another set."""
+
+    def __init__(self, order: Order, options: RenderOptions | None = None, *, stop: float = STOP) -> None:
+        self.order, self.options, self.stop = order, options or RenderOptions(), stop
+        self._scene: _engine.TrainedScene | None = None
+        self._drawn = 0  # since the scene was ordered
+        self._holder: object = None  # whose values the scene has
+
+    def draw(self, surfels: SurfelTensors, camera: Camera, *, geometry: bool = False) -> Drawing:
+        """One picture; `geometry` adds depth and normals, for regularisers."""
+        if surfels.means.is_cuda:
+            warnings.warn("the rasterizers run on the CPU: surfels are copied from the GPU and back.", stacklevel=2)
+        screen = ScreenGradients()
+        color, alpha, extra = _Draw.apply(self, camera, geometry, screen, *surfels)
+        return Drawing(color, alpha, extra if geometry else None, screen)
+
+    def scene_with(self, arrays: _engine.Surfels, count: int, holder: object) -> _engine.TrainedScene:
+        """The engine's scene with these values."""
+        threads = self.options.threads
+        if self._scene is None or self._scene.count != count or self._drawn >= REORDER_EVERY:
+            self._scene, self._drawn = _engine.TrainedScene(arrays, threads), 0
+        elif self._holder is not holder:
+            self._scene.refresh(arrays, threads)
+        self._holder = holder
+        self._drawn += 1
+        return self._scene
+
+
+class _Draw(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, raster: Rasterizer, camera: Camera, geometry: bool, screen: ScreenGradients, *surfels: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        hosts = tuple(_on_host(tensor) for tensor in surfels)
+        shape = (camera.height, camera.width)
+        color, alpha = torch.empty(*shape, 3), torch.empty(*shape, 1)
+        extra = torch.empty(*shape, GEOMETRY_CHANNELS if geometry else 0)
+        tape = _engine.PeelTape() if raster.order == "per-pixel" else None
+        holder = object()
+        arrays = _engine.Surfels(*(host.numpy() for host in hosts))
+        drawing = _engine.Drawing(color.numpy(), alpha.numpy(), extra.numpy() if geometry else None)
+        raster.scene_with(arrays, len(hosts[0]), holder).draw(
+            engine_camera(camera, raster.options.near),
+            arrays,
+            engine_background(raster.options),
+            raster.options.threads,
+            drawing,
+            tape,
+            raster.stop,
+        )
+        ctx.save_for_backward(*hosts, color, alpha, extra)
+        ctx.drawn = (raster, camera, geometry, screen, tape, holder)
+        device = surfels[0].device
+        return color.to(device), alpha.to(device), extra.to(device)
+
+    @staticmethod
+    def backward(ctx: Any, *by_drawn: Tensor) -> tuple[Any, ...]:
+        raster, camera, geometry, screen, tape, holder = ctx.drawn
+        *hosts, color, alpha, extra = ctx.saved_tensors
+        device = by_drawn[0].device
+        gradients = [torch.zeros_like(host) for host in hosts]
+        count = len(hosts[0])
+        by_center, seen = torch.zeros(count, 2), torch.zeros(count, dtype=torch.uint8)
+        arrays = _engine.Surfels(*(host.numpy() for host in hosts))
+        raster.scene_with(arrays, count, holder).gradient(
+            engine_camera(camera, raster.options.near),
+            arrays,
+            raster.options.threads,
+            _drawn([color, alpha, extra], geometry),
+            _drawn([_on_host(tensor) for tensor in by_drawn], geometry),
+            tape,
+            _engine.SurfelGradients(*(gradient.numpy() for gradient in gradients)),
+            by_center.numpy(),
+            seen.numpy(),
+        )
+        screen.by_center, screen.seen = by_center, seen.bool()
+        return None, None, None, None, *(gradient.to(device) for gradient in gradients)
+
+
+def _drawn(pictures: Sequence[Tensor], geometry: bool) -> _engine.Drawn:
+    color, alpha, extra = pictures
+    return _engine.Drawn(color.numpy(), alpha.numpy(), extra.numpy() if geometry else None)
+
+
+def _on_host(tensor: Tensor) -> Tensor:
+    return tensor.detach().to("cpu", torch.float32).contiguous()

@@ -1,0 +1,223 @@
+"""The experiments of the paper: which shots, which methods, which frames, and how readings become rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hushsplat.engines.cpu.denoise_names import PAPER, HushConfig
+from hushsplat.evaluation.plan import METRICS, Reading, Task
+from hushsplat.evaluation.results import Row
+from hushsplat.evaluation.shots import Method, SceneSource, Shot
+from hushsplat.io.captures.photographs import is_file
+from hushsplat.scenes import NamedScene
+from hushsplat.stream import METHODS as PLAYED
+from hushsplat.synth import view_cameras
+from hushsplat.types.capture import Capture, View
+from hushsplat.types.errors import MeasureError
+from hushsplat.types.track import Track
+
+# Paper, "Static Quality": after how many frames each method is shown; 98 took the paper as long as 128 of ST-TAA.
+STATIC_FRAMES = {"hush": (16, 98, 128), "hush-zero-shot": (16, 128), "mean": (1024,)}
+OTHER_STATIC_FRAMES = (128,)
+CONVERGENCE_FRAMES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+SIGMAS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)  # of the heuristic trust, searched on the measured track itself
+DEFAULT_METHODS = {
+    "static": ("reference", "mean", "st-taa", "svgf", "hush", "hush-zero-shot"),
+    "navigation": ("mean", "exact", "raw", "st-taa", "svgf", "svgf-tuned", "hush", "hush-zero-shot"),
+    "convergence": ("reference", "mean", "st-taa", "svgf", "hush", "hush-zero-shot"),
+    "zero-shot": ("hush", "hush-zero-shot"),
+    "ablation": ("hush",),
+}
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Which frames of a track are drawn, and which of them count."""
+
+    fps: float | None = 300.0  # frames a second: the paper's recordings have about 300; None: the track's own
+    every: int = 10  # every so many-th frame counts, beginning with the last of the first so many
+    frames: int | None = None  # at most so many frames count; None: all
+
+    def __post_init__(self) -> None:
+        if self.every < 1 or (self.frames is not None and self.frames < 1):
+            raise MeasureError(f"--every and --frames must be at least 1, got {self.every} and {self.frames}.")
+
+
+def track_shot(scene: SceneSource, name: str, track: Track, pace: Pace) -> Shot:
+    """A track as it is measured; the first frames, without history, count too if every single one does."""
+    moving = track if pace.fps is None else track.resampled(pace.fps)
+    if len(moving) < pace.every:
+        raise MeasureError(f"{name}: has {len(moving)} frames, so no {pace.every}th one; lower --every or raise --fps.")
+    measured = tuple(range(pace.every - 1, len(moving), pace.every))[: pace.frames]
+    cameras = tuple(moving.camera(index) for index in range(measured[-1] + 1))
+    span = float(moving.times_s[-1] - moving.times_s[0])
+    fps = (len(moving) - 1) / span / pace.every if span > 0 else 30.0
+    return Shot(scene, name, cameras, measured, fps=fps)
+
+
+def still_shots(
+    scene: SceneSource,
+    named: NamedScene,
+    capture: Capture | None,
+    width: int,
+    height: int,
+    views: int | None,  # at most so many; None: all
+    against: str,  # photographs, reference, or either
+    frames: int,  # how long the longest method looks
+) -> list[Shot]:
+    """The held-out views of a capture, or views of our own scene."""
+    if capture is not None:
+        chosen = _spread(capture.held_out, views)
+        photographed = all(is_file(view.image_path) for view in chosen)
+        if against == "photographs" and not photographed:
+            raise MeasureError(f"{capture.folder}: photographs are missing; measure with --against reference.")
+        seen = photographed if against == "either" else against == "photographs"
+        return [_still(scene, view, width, frames, seen) for view in chosen]
+    if against == "photographs":
+        raise MeasureError(f"{scene.name}: --against photographs needs a --capture with photographs.")
+    if not named.is_own:
+        raise MeasureError(f"{scene.name}: static views need a --capture, a folder or a .json list of cameras.")
+    cameras = view_cameras(views or 8, width, height)
+    return [Shot(scene, f"view {i}", (camera,) * frames, (frames - 1,)) for i, camera in enumerate(cameras)]
+
+
+def static_tasks(shots: Sequence[Shot], methods: Sequence[Method]) -> list[Task]:
+    """Every method on every view, after the numbers of frames that the paper shows."""
+    return [
+        Task(shot, method, (0,) if method.is_independent else tuple(k - 1 for k in static_frames(method.name)))
+        for shot in shots
+        for method in methods
+    ]
+
+
+def static_frames(name: str) -> tuple[int, ...]:
+    """After how many frames a method is shown."""
+    return STATIC_FRAMES.get(name, OTHER_STATIC_FRAMES)
+
+
+def convergence_tasks(shots: Sequence[Shot], methods: Sequence[Method]) -> list[Task]:
+    """Every method on every view, after each of CONVERGENCE_FRAMES."""
+    steps = tuple(count - 1 for count in CONVERGENCE_FRAMES)
+    return [Task(shot, method, (0,) if method.is_independent else steps) for shot in shots for method in methods]
+
+
+def track_tasks(shots: Sequence[Shot], methods: Sequence[Method]) -> list[Task]:
+    """Every method on every track."""
+    return [Task(shot, method, shot.measured) for shot in shots for method in methods]
+
+
+def methods_of(
+    names: Sequence[str], scene: NamedScene, reference_samples: int, notes: list[str], config: HushConfig | None = None
+) -> list[Method]:
+    """The methods by name; `hush` on a scene without payload is left out, and a note says so."""
+    unknown = [name for name in names if name not in PLAYED]
+    if unknown:
+        raise MeasureError(f"--methods takes of {', '.join(PLAYED)}, got '{unknown[0]}'.")
+    found = []
+    for name in names:
+        if name == "hush" and scene.gaussians.payload is None:
+            notes.append(f"{scene.name} has no payload, so hush could not be measured on it; hush-zero-shot can.")
+            continue
+        learned = name.startswith("hush")
+        samples = reference_samples if name == "mean" else 0
+        found.append(Method(name, name, (config or HushConfig()) if learned else None, samples))
+    if not found:
+        raise MeasureError(f"{scene.name}: none of the methods can be measured; it has no payload for hush.")
+    return found
+
+
+def ablation_methods(scene: NamedScene, notes: list[str]) -> list[Method]:
+    """The full denoiser and one without each part; zero-shot where the scene has no payload."""
+    name = "hush"
+    if scene.gaussians.payload is None:
+        name = "hush-zero-shot"
+        notes.append(f"{scene.name} has no payload: the ablation is of hush-zero-shot.")
+    full = HushConfig()
+    variants: dict[str, HushConfig] = {
+        "full": full,
+        "trust 1": replace(full, trust="one"),
+        **{f"trust heuristic, σ = {sigma:g}": replace(full, trust="heuristic", sigma=sigma) for sigma in SIGMAS},
+        "no spatial filter": replace(full, spatial_filter=False),
+        "no smoothing": replace(full, smooth=False),
+        "no stabilisation": replace(full, stabilise=False),
+        "gate 0": replace(full, gate=0),
+        "gate 1": replace(full, gate=1),
+        "as in the paper": PAPER,
+    }
+    return [Method(label, name, config) for label, config in variants.items()]
+
+
+def track_rows(experiment: str, readings: Sequence[Reading]) -> tuple[list[Row], list[Row]]:
+    """A row for each track and method, the mean over its frames; and the values frame by frame."""
+    rows, series = [], []
+    for reading in readings:
+        shot = reading.task.shot
+        head = {"scene": shot.scene.name, "track": shot.track, "method": reading.task.method.label}
+        values = {metric: _mean(reading.values.get(metric, [])) for metric in METRICS if metric in reading.values}
+        samples = reading.task.method.samples
+        extra = {"samples": samples} if samples else {}
+        rows.append(
+            {"experiment": experiment, **head, "frames": len(reading.task.frames), **extra, **values, **reading.video}
+        )
+        series.append({**head, "frame": list(reading.task.frames), **reading.values})
+    return rows, series
+
+
+def still_rows(experiment: str, readings: Sequence[Reading]) -> list[Row]:
+    """A row for each scene, method and number of frames, the mean over the scene's views."""
+    groups: dict[tuple[str, str, int], list[dict[str, float | None]]] = {}
+    for reading in readings:
+        for index, frame in enumerate(reading.task.frames):
+            method = reading.task.method
+            key = (reading.task.shot.scene.name, method.label, 0 if method.is_independent else frame + 1)
+            values = {metric: found[index] for metric, found in reading.values.items()}
+            groups.setdefault(key, []).append(values)
+    return [
+        {
+            "experiment": experiment,
+            "scene": scene,
+            "track": "views",
+            "method": method,
+            "frames": frames,
+            "views": len(values),
+            **{metric: _mean([value[metric] for value in values]) for metric in METRICS if metric in values[0]},
+        }
+        for (scene, method, frames), values in groups.items()
+    ]
+
+
+def best_sigma(rows: Sequence[Row], series: Sequence[Row], notes: list[str]) -> tuple[list[Row], list[Row]]:
+    """Only the best of the heuristic trusts, over all tracks; the note says what the others reached."""
+    labels = [f"trust heuristic, σ = {sigma:g}" for sigma in SIGMAS]
+    reached = {label: _mean([row["psnr"] for row in rows if row["method"] == label]) for label in labels}
+    known = {label: value for label, value in reached.items() if value is not None}
+    if not known:
+        return list(rows), list(series)
+    best = max(known, key=lambda label: known[label])
+    others = ", ".join(f"{label.removeprefix('trust heuristic, ')}: {value:.2f}" for label, value in known.items())
+    notes.append(f"The heuristic trust is the best of {len(known)} by PSNR on these very tracks ({others} dB).")
+    dropped = set(labels) - {best}
+    return [row for row in rows if row["method"] not in dropped], [s for s in series if s["method"] not in dropped]
+
+
+def _still(scene: SceneSource, view: View, width: int, frames: int, photographed: bool) -> Shot:
+    camera = view.camera.resized(width)
+    name = Path(view.name).stem
+    return Shot(scene, name, (camera,) * frames, (frames - 1,), view if photographed else None)
+
+
+def _spread(items: Sequence[Any], most: int | None) -> list[Any]:
+    """At most so many of them, evenly over all."""
+    if most is None or most >= len(items):
+        return list(items)
+    return [items[i] for i in np.unique(np.linspace(0, len(items) - 1, most).round().astype(int))]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None

@@ -1,0 +1,280 @@
+"""One self-contained page of results: tables, plots, pictures with a wipe, error maps, videos, views."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Callable, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt8
+from numpy import ndarray as Array
+from PIL import Image
+
+from hushsplat.evaluation.plots import Line, line_plot
+from hushsplat.evaluation.results import Results, Row
+from hushsplat.evaluation.tables import CEILINGS, Table, tables_of, to_csv, to_latex, to_markdown
+from hushsplat.io.atomic import atomic_write
+from hushsplat.io.images import to_bytes
+from hushsplat.spec.views import map_colors
+from hushsplat.types.errors import MeasureError
+
+ERROR_SHOWN = 0.25  # the error, as a mean over channels, that is drawn brightest
+MAX_ASSET_BYTES = 64 * 2**20  # a picture or a video of a page
+MAX_PICTURE_PX = 64_000_000
+VIEW_TITLES = {
+    "trust_s": "trust in the accumulated path",
+    "frames_s": "its history, in frames",
+    "gate": "share of the denoised path",
+    "motion": "motion since the frame before",
+    "variance": "variance of the luma",
+    "ellipse": "kernels of the spatial filter",
+}
+
+WRITERS: dict[str, Callable[[Sequence[Results]], str]] = {
+    ".html": lambda found: page(found),
+    ".md": lambda found: "\n".join(to_markdown(table) for one in found for table in tables_of(one)),
+    ".tex": lambda found: "\n".join(to_latex(table) for one in found for table in tables_of(one)),
+    ".csv": lambda found: to_csv([row for one in found for row in one.rows]),
+}
+
+
+def write_report(found: Sequence[Results], path: Path) -> None:
+    """Write what the suffix asks for: a page, or only the tables."""
+    writer = WRITERS.get(path.suffix.lower())
+    if writer is None:
+        raise MeasureError(f"{path}: cannot write '{path.suffix}'; end the name in {', '.join(WRITERS)}.")
+    content = writer(found)
+    with atomic_write(path) as temporary:
+        temporary.write_text(content, encoding="utf-8")
+
+
+def page(found: Sequence[Results]) -> str:
+    """The whole page; it loads nothing from anywhere."""
+    parts = files("hushsplat").joinpath("evaluation", "page")
+    style, script = (parts.joinpath(name).read_text("utf-8") for name in ("report.css", "report.js"))
+    titles = list(dict.fromkeys(one.experiment for one in found))
+    body = "".join(_section(one, index) for index, one in enumerate(found))
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>hushsplat: {escape(', '.join(titles))}</title><style>{style}</style></head><body>"
+        f"<header><h1>hushsplat</h1><p>{escape(_headline(found))}</p></header><main>{body}</main>"
+        f"<footer>{_about(found)}</footer><script>{script}</script></body></html>\n"
+    )
+
+
+def _headline(found: Sequence[Results]) -> str:
+    scenes = list(dict.fromkeys(row["scene"] for one in found for row in one.rows))
+    experiments = list(dict.fromkeys(one.experiment for one in found))
+    return f"{', '.join(experiments)} on {', '.join(scenes)}"
+
+
+def _section(found: Results, index: int) -> str:
+    parts = [f'<section id="r{index}"><h2>{escape(found.experiment)}</h2>']
+    parts.append(f'<p class="command"><code>{escape(found.command)}</code></p>')
+    tables = tables_of(found)
+    parts += [_table(table) for table in tables[:1]]
+    parts += [f'<p class="note">Not measured: {escape(reason)}.</p>' for reason in found.missing.values()]
+    parts += [f'<p class="note">{escape(note)}</p>' for note in found.notes]
+    if len(tables) > 1:
+        more = "".join(_table(table) for table in tables[1:])
+        parts.append(f"<details><summary>{len(tables) - 1} more tables</summary>{more}</details>")
+    parts.append(_plots(found))
+    for place in dict.fromkeys((asset["scene"], asset["track"]) for asset in found.assets):
+        here = [asset for asset in found.assets if (asset["scene"], asset["track"]) == place]
+        parts.append(_pictures(found, place, here))
+    parts.append("</section>")
+    return "".join(parts)
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th class="{_side(i, table)}">{escape(column)}</th>' for i, column in enumerate(table.columns))
+    lines = []
+    for number, row in enumerate(table.rows):
+        cells = "".join(
+            f'<td class="{_side(i, table)}{" best" if cell.best else ""}">{escape(cell.text)}</td>'
+            for i, cell in enumerate(row)
+        )
+        lines.append(f"<tr{' class=rule' if number in table.rules else ''}>{cells}</tr>")
+    return (
+        f'<figure class="table"><figcaption>{escape(table.title)}</figcaption><div class="scroll"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div></figure>"
+    )
+
+
+def _side(column: int, table: Table) -> str:
+    return "name" if column < table.names else "number"
+
+
+def _plots(found: Results) -> str:
+    if found.experiment == "convergence":
+        return "".join(_convergence(found.rows, scene) for scene in dict.fromkeys(row["scene"] for row in found.rows))
+    parts = []
+    for place in dict.fromkeys((one["scene"], one["track"]) for one in found.series):
+        series = [one for one in found.series if (one["scene"], one["track"]) == place and one.get("psnr")]
+        drawing = line_plot([Line(one["method"], one["frame"], one["psnr"]) for one in series], "frame", "PSNR, dB")
+        if drawing:
+            title = f"PSNR over time: {place[0]}, {place[1]}"
+            parts.append(_plot(title, drawing))
+    return "".join(parts)
+
+
+def _convergence(rows: Sequence[Row], scene: str) -> str:
+    here = [row for row in rows if row["scene"] == scene and row.get("psnr") is not None]
+    longest = max((row["frames"] for row in here), default=0)
+    lines = []
+    for method in dict.fromkeys(row["method"] for row in here):
+        points = [(row["frames"], row["psnr"]) for row in here if row["method"] == method]
+        if points[0][0] == 0:  # drawn the same in every frame: a line across
+            points = [(1, points[0][1]), (longest, points[0][1])]
+        lines.append(Line(method, [x for x, _ in points], [y for _, y in points]))
+    drawing = line_plot(lines, "frames of a still camera", "PSNR, dB", log_x=True)
+    return _plot(f"convergence: {scene}", drawing)
+
+
+def _plot(title: str, drawing: str) -> str:
+    return f'<figure><figcaption>{escape(title)}</figcaption><div class="plot">{drawing}</div></figure>'
+
+
+def _pictures(found: Results, place: tuple[str, str], assets: Sequence[Row]) -> str:
+    """Everything that can be looked at of one track."""
+    scene, track = place
+    parts = [f"<h3>{escape(scene)}, {escape(track)}</h3>"]
+    for video in (asset for asset in assets if asset["kind"] == "video"):
+        data = _data_url(found, video, "video/mp4")
+        parts.append(
+            f"<figure><figcaption>{escape(video['name'])}: the middle of the picture, pixel by pixel</figcaption>"
+            f'<video controls loop muted playsinline preload="auto" src="{data}"></video></figure>'
+        )
+    frames = [asset for asset in assets if asset["kind"] in ("frame", "expected")]
+    expected = next((asset for asset in frames if asset["kind"] == "expected"), None)
+    if len(frames) > 1 and expected is not None:
+        parts.append(_wipe(found, frames, expected))
+        parts.append(_error_maps(found, frames, expected))
+    views = [asset for asset in assets if asset["kind"] == "view"]
+    if views:
+        parts.append(_views(found, views))
+    return "".join(parts)
+
+
+def _wipe(found: Results, frames: Sequence[Row], expected: Row) -> str:
+    """Two of the methods over each other, a slider between them."""
+    pictures = [{"label": asset["method"], "src": _data_url(found, asset, "image/webp")} for asset in frames]
+    labels = [picture["label"] for picture in pictures]
+    competing = [label for label in labels if label not in CEILINGS and label != expected["method"]]
+    left = labels.index("raw" if "raw" in labels else labels[0])
+    right = labels.index(next((label for label in reversed(competing) if label.startswith("hush")), labels[-1]))
+
+    def choice(side: str, chosen: int) -> str:
+        options = "".join(
+            f'<option value="{i}"{" selected" if i == chosen else ""}>{escape(label)}</option>'
+            for i, label in enumerate(labels)
+        )
+        return f'<select class="{side}" aria-label="{side} picture">{options}</select>'
+
+    stored = escape(json.dumps(pictures), quote=True)
+    return (
+        f'<figure class="wipe" data-pictures="{stored}"><figcaption>frame {escape(expected["name"])}: drag to compare'
+        f'</figcaption><div class="choices">{choice("left", left)}{choice("right", right)}</div>'
+        f'<div class="stack"><img class="under" alt="" src="{pictures[right]["src"]}">'
+        f'<img class="over" alt="" src="{pictures[left]["src"]}"><div class="handle"></div>'
+        '<input type="range" min="0" max="100" value="50" step="0.1" aria-label="wipe"></div></figure>'
+    )
+
+
+def _error_maps(found: Results, frames: Sequence[Row], expected: Row) -> str:
+    """Crops of each method where they differ most, and the error of the whole picture."""
+    truth = _pixels(found, expected)
+    shown = [(asset["method"], _pixels(found, asset)) for asset in frames if asset["kind"] == "frame"]
+    for asset, (_, pixels) in zip(frames, shown, strict=False):
+        if pixels.shape != truth.shape:
+            raise MeasureError(f"{found.asset_path(asset)}: is not of the size of what it is compared with.")
+    errors = [np.abs(pixels.astype(np.float32) - truth).mean(axis=2) / 255 for _, pixels in shown]
+    window = _crop(truth, np.mean(errors, axis=0))
+    cells = [_cell(expected["method"], truth[window], None)]
+    for (label, pixels), error in zip(shown, errors, strict=True):
+        cells.append(_cell(label, pixels[window], to_bytes(map_colors(np.clip(error / ERROR_SHOWN, 0, 1)))))
+    return (
+        f"<figure><figcaption>a part, twice as large, and below it the error of the whole picture (yellow: "
+        f'{ERROR_SHOWN:g} or more)</figcaption><div class="grid">{"".join(cells)}</div></figure>'
+    )
+
+
+def _cell(label: str, crop: UInt8[Array, "h w 3"], error: UInt8[Array, "h2 w2 3"] | None) -> str:
+    large = crop.repeat(2, axis=0).repeat(2, axis=1)
+    name = escape(label)
+    below = "" if error is None else f'<img alt="error of {name}" src="{_encoded(error, "WEBP", 80)}">'
+    return f'<div><span>{name}</span><img alt="{name}" src="{_encoded(large, "WEBP", 95)}">{below}</div>'
+
+
+def _crop(picture: UInt8[Array, "h w 3"], error: Array) -> tuple[slice, slice]:
+    """A window of a fifth of the picture where the methods are furthest from what should be seen."""
+    height, width = picture.shape[:2]
+    high, wide = max(8, height // 4), max(8, width // 4)
+    sums = np.pad(error.astype(np.float64).cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+    totals = sums[high:, wide:] - sums[:-high, wide:] - sums[high:, :-wide] + sums[:-high, :-wide]
+    top, left = np.unravel_index(int(np.argmax(totals)), totals.shape)
+    return slice(int(top), int(top) + high), slice(int(left), int(left) + wide)
+
+
+def _views(found: Results, views: Sequence[Row]) -> str:
+    """What lies behind the picture of a denoiser."""
+    parts = []
+    for method in dict.fromkeys(asset["method"] for asset in views):
+        cells = "".join(
+            f"<div><span>{escape(VIEW_TITLES.get(asset['name']) or asset['name'])}</span>"
+            f'<img alt="{escape(asset["name"])}" src="{_data_url(found, asset, "image/webp")}"></div>'
+            for asset in views
+            if asset["method"] == method
+        )
+        parts.append(
+            f"<details><summary>what {escape(method)} sees behind this frame</summary>"
+            f'<div class="grid">{cells}</div></details>'
+        )
+    return "".join(parts)
+
+
+def _about(found: Sequence[Results]) -> str:
+    said = []
+    for one in found:
+        facts = {**one.machine, **one.versions, **one.protocol, "seconds": one.seconds}
+        known = {key: str(value) for key, value in facts.items() if value is not None}
+        pairs = "".join(f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in known.items())
+        said.append(f"<details><summary>how {escape(one.experiment)} was measured</summary><dl>{pairs}</dl></details>")
+    return "".join(said)
+
+
+def _data_url(found: Results, asset: Row, kind: str) -> str:
+    return f"data:{kind};base64,{base64.b64encode(_bytes(found, asset)).decode()}"
+
+
+def _bytes(found: Results, asset: Row) -> bytes:
+    path = found.asset_path(asset)
+    try:
+        if path.stat().st_size > MAX_ASSET_BYTES:
+            raise MeasureError(f"{path}: is larger than {MAX_ASSET_BYTES} bytes, too large for a page.")
+        return path.read_bytes()
+    except OSError as error:
+        raise MeasureError(f"{path}: a picture of the results cannot be read: {error.strerror or error}.") from error
+
+
+def _pixels(found: Results, asset: Row) -> UInt8[Array, "h w 3"]:
+    try:
+        with Image.open(io.BytesIO(_bytes(found, asset)), formats=("WEBP",)) as image:
+            if image.width * image.height > MAX_PICTURE_PX:
+                size = f"{image.width}×{image.height}"
+                raise MeasureError(f"{found.asset_path(asset)}: {size} px are too many for a page.")
+            return np.asarray(image.convert("RGB"))
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise MeasureError(f"{found.asset_path(asset)}: is no readable WebP picture: {error}.") from error
+
+
+def _encoded(pixels: UInt8[Array, "h w 3"], kind: str, quality: int) -> str:
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, format=kind, quality=quality)
+    return f"data:image/{kind.lower()};base64,{base64.b64encode(file.getvalue()).decode()}"

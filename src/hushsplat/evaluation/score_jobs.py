@@ -1,0 +1,63 @@
+"""The second half of measuring: metrics of frames that were drawn and kept, LPIPS by the frame, CVVDP by the video."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt8
+from numpy import ndarray as Array
+from PIL import Image
+
+from hushsplat.evaluation.draw_jobs import EXPECTED, picture_path
+from hushsplat.evaluation.perceptual import cvvdp_of, lpips_of
+from hushsplat.evaluation.shots import Method, Shot
+from hushsplat.types.errors import MeasureError
+
+SCORED_METRICS = ("lpips", "cvvdp")
+
+
+@dataclass(frozen=True)
+class ScoreJob:
+    """One metric of some frames, or of the whole video, of one method on one shot."""
+
+    shot: Shot
+    method: Method
+    frames: tuple[int, ...]
+    metric: str  # of SCORED_METRICS
+    weights: Path | None = None  # of LPIPS
+    drawn: str = ""  # which job drew the frames: other frames are another score
+
+    @property
+    def cost(self) -> int:
+        """Frames to look at, for a progress bar."""
+        return len(self.frames)
+
+    def pictures(self, folder: Path) -> list[Path]:
+        """It keeps none."""
+        return []
+
+    def run(self, folder: Path, threads: int) -> dict[str, list[float | None]]:
+        """The metric's values: one for each frame, or a single one of a video."""
+        shown = self._loaded(folder, self.method)
+        expected = self._loaded(folder, EXPECTED)
+        if self.metric == "cvvdp":
+            return {"cvvdp": [cvvdp_of(shown, expected, self.shot.fps)]}
+        if self.weights is None:
+            raise MeasureError("lpips needs its weights.")
+        return {"lpips": [*lpips_of(shown, expected, self.weights)]}
+
+    def _loaded(self, folder: Path, method: Method) -> UInt8[Array, "n h w 3"]:
+        return np.stack([load_bytes(picture_path(folder, self.shot, method, frame)) for frame in self.frames])
+
+
+def load_bytes(path: Path) -> UInt8[Array, "h w 3"]:
+    """A picture that was kept."""
+    try:
+        with Image.open(path, formats=("PNG",)) as image:
+            return np.asarray(image.convert("RGB"))
+    except OSError as error:
+        raise MeasureError(
+            f"{path}: a frame that was drawn cannot be read: {error}; delete the folder and measure again."
+        ) from error

@@ -1,0 +1,33 @@
+"""Writing a file so that nobody ever finds half of it under its name."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hushsplat.types.errors import HushsplatError
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path to write to, beside `path` and with its suffix; it takes the name `path` on success.
+
+    On any exception, Ctrl-C included, the temporary file is removed and a file already at `path` stays as it was.
+    The temporary file does not exist yet when it is yielded: whoever writes it creates it, with the user's own umask.
+    """
+    final = Path(os.path.realpath(path))  # through a symbolic link, as a plain open() would write
+    if not final.parent.is_dir():
+        raise HushsplatError(f"{path}: the folder {final.parent} does not exist; create it first.")
+    if final.is_dir():
+        raise HushsplatError(f"{path}: this is a folder; give the name of a file to write.")
+    temporary = final.parent / f".hushsplat-{secrets.token_hex(8)}{final.suffix}"
+    try:
+        yield temporary
+        temporary.replace(final)
+    except OSError as error:
+        raise HushsplatError(f"{path}: cannot be written: {error.strerror or error}.") from error
+    finally:
+        temporary.unlink(missing_ok=True)  # already gone when it took its name

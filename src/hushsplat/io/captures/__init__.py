@@ -1,0 +1,1 @@
+"""Captures: photographs with poses, from COLMAP, transforms.json, LLFF or a camera list."""

@@ -1,0 +1,54 @@
+"""A plain list of cameras in JSON: shared intrinsics, a world-to-camera matrix per photograph, OpenCV axes.
+
+{"width": 800, "height": 533, "fx": 828.6, "fy": 828.6, "cx": 400.0, "cy": 266.5, "k1": 0.0005,
+ "frames": [{"file": "DSCF5565.JPG", "viewmat": [[...], [...], [...], [0, 0, 0, 1]]}]}
+
+Photographs are looked for in the folder `images` beside the file; without them the cameras are still of use.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from hushsplat.io.captures.photographs import find_photograph, fitted_to_photographs
+from hushsplat.io.captures.poses import Fields, read_json_object, rigid_pose, usable_lens
+from hushsplat.types.camera import Camera
+from hushsplat.types.capture import Capture, View
+from hushsplat.types.distortion import Distortion
+from hushsplat.types.errors import CameraError, CaptureError
+
+
+def load_camera_list(path: str | Path, *, images: Path | None = None) -> Capture:
+    """The cameras of the file as a capture; views whose photographs are missing keep the path where they would be."""
+    path = Path(path)
+    views = fitted_to_photographs(read_camera_list(path, images=images), required=False)
+    return Capture(views=views, folder=path.parent)
+
+
+def read_camera_list(path: Path, *, images: Path | None = None) -> list[View]:
+    """The views of the file, in its order."""
+    shared = Fields(str(path), read_json_object(path, CaptureError), CaptureError)
+    folder = path.parent / "images" if images is None else images
+    width, height = shared.pixels("width"), shared.pixels("height")
+    fx, fy, cx, cy = (shared.number(key) for key in ("fx", "fy", "cx", "cy"))
+    k1, k2, p1, p2, k3 = (shared.number(key, 0.0) for key in ("k1", "k2", "p1", "p2", "k3"))
+    bending = Distortion("perspective", (k1, k2, p1, p2, k3))
+    views: list[View] = []
+    for index, frame in enumerate(shared.objects("frames")):
+        fields = Fields(f"{path}: frame {index}", frame, CaptureError)
+        name = fields.text("file")
+        camera_from_world = rigid_pose(fields.pose("viewmat"), fields.where)
+        rotation = camera_from_world[:3, :3].T
+        world_from_camera = np.eye(4)
+        world_from_camera[:3, :3] = rotation
+        world_from_camera[:3, 3] = -rotation @ camera_from_world[:3, 3]
+        try:
+            camera = Camera(width, height, fx, fy, cx, cy, world_from_camera)
+        except CameraError as error:
+            raise CaptureError(f"{fields.where}: {error}") from error
+        # One lens for all: checking it once is enough.
+        lens = views[0].distortion if views else usable_lens(bending, camera, str(path))
+        views.append(View(name, find_photograph(folder / name), camera, lens))
+    return views

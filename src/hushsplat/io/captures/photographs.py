@@ -1,0 +1,194 @@
+"""The photographs of a capture: found, measured, freed of lens distortion, resized together with their cameras.
+
+The orientation tag in EXIF is not applied, neither to sizes nor to pixels: COLMAP and the tools around it ignore it, so
+the poses belong to the pixels as they are stored.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64
+from numpy import ndarray as Array
+from PIL import Image
+
+from hushsplat.types.camera import Camera
+from hushsplat.types.capture import View
+from hushsplat.types.distortion import Distortion
+from hushsplat.types.errors import CameraError, CaptureError
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp")
+FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP")  # nothing that starts other programs, as EPS does
+ASPECT_TOLERANCE = 0.02  # a smaller copy is rounded to whole pixels; more than this is another picture
+ROWS_AT_ONCE = 64  # of the remap: keeps the temporary arrays in the cache
+
+# What Pillow raises on damaged files, by its decoders.
+_DAMAGED = (
+    OSError,
+    ValueError,
+    SyntaxError,
+    TypeError,
+    IndexError,
+    KeyError,
+    EOFError,
+    OverflowError,
+    struct.error,
+    Image.DecompressionBombError,
+)
+
+
+def is_file(path: Path) -> bool:
+    """True for a file; a name that no file system takes (too long, with a zero byte) is not there either."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def find_photograph(path: Path) -> Path:
+    """The path itself, or the same name with another picture suffix if only that exists."""
+    if is_file(path):
+        return path
+    for suffix in SUFFIXES:
+        for spelled in (suffix, suffix.upper()):
+            # "r_10" of NeRF's synthetic scenes has no suffix; "a.JPG" may have become "a.png" when it was made smaller.
+            for base in {path.name, path.stem if path.suffix.lower() in SUFFIXES else path.name}:
+                candidate = path.parent / (base + spelled)
+                if is_file(candidate):
+                    return candidate
+    return path
+
+
+def photograph_size(path: Path) -> tuple[int, int]:
+    """Width and height as stored, from the file's header."""
+    try:
+        with Image.open(path, formats=FORMATS) as image:
+            return image.size
+    except _DAMAGED as error:
+        raise CaptureError(f"{path}: is not a readable photograph: {_one_line(error)}.") from error
+
+
+def fitted_to_photographs(views: Iterable[View], *, required: bool) -> tuple[View, ...]:
+    """The views with cameras of their photographs' own sizes; missing photographs are an error if required."""
+    views = tuple(views)
+    missing = sorted((view for view in views if not is_file(view.image_path)), key=lambda view: view.name)
+    if missing and required:
+        raise CaptureError(
+            f"{missing[0].image_path}: the photograph of view {missing[0].name!r} is missing, and {len(missing)} of "
+            f"{len(views)} are; say where they are with `images`."
+        )
+    absent = {id(view) for view in missing}
+    return tuple(view if id(view) in absent else _fitted(view) for view in views)
+
+
+def load_photograph(
+    view: View,
+    *,
+    width: int | None = None,  # px; None keeps the photograph's own
+    background: tuple[float, float, float] = (0.0, 0.0, 0.0),  # 0..1, shows through transparent pixels
+) -> tuple[Float32[Array, "h w 3"], Camera]:
+    """The photograph as a pinhole camera would have taken it, sRGB values 0..1, and that camera.
+
+    Lens distortion is removed at full size, to the pinhole with the same intrinsics; then the picture is resized with
+    an antialiasing Lanczos filter. Pixels that the lens did not see repeat the nearest edge; `covered_pixels` says
+    which these are.
+    """
+    picture = _decoded(view, background)
+    if view.distortion is not None:
+        picture = _undistorted(picture, view.camera, view.distortion)
+    if width is None:
+        return picture, view.camera
+    camera = view.camera.resized(width)
+    return _resized(picture, camera.width, camera.height), camera
+
+
+def covered_pixels(view: View, *, width: int | None = None) -> Bool[Array, "h w"]:
+    """True for the pixels of `load_photograph` that the photograph really shows."""
+    camera = view.camera if width is None else view.camera.resized(width)
+    if view.distortion is None:
+        return np.ones((camera.height, camera.width), dtype=bool)
+    seen = _seen_px(camera, view.distortion, 0, camera.height)
+    return np.all((seen >= 0) & (seen <= [camera.width, camera.height]), axis=-1)
+
+
+def _fitted(view: View) -> View:
+    width, height = photograph_size(view.image_path)
+    camera = view.camera
+    if (width, height) == (camera.width, camera.height):
+        return view
+    expected_height = camera.height * width / camera.width
+    if abs(height - expected_height) > max(1.5, ASPECT_TOLERANCE * expected_height):
+        raise CaptureError(
+            f"{view.image_path}: the photograph is {width}×{height} px, but its camera is of another shape, "
+            f"{camera.width}×{camera.height} px; was it cropped or turned? (EXIF orientation is ignored.)"
+        )
+    try:
+        return replace(view, camera=camera.resized(width, height))
+    except CameraError as error:
+        raise CaptureError(f"{view.image_path}: {error}") from error
+
+
+def _decoded(view: View, background: tuple[float, float, float]) -> Float32[Array, "h w 3"]:
+    path, camera = view.image_path, view.camera
+    try:
+        with Image.open(path, formats=FORMATS) as image:
+            if image.size != (camera.width, camera.height):  # before any pixel is decoded
+                raise CaptureError(
+                    f"{path}: the photograph is {image.width}×{image.height} px, but {camera.width}×{camera.height} px "
+                    "when the capture was loaded; load it again."
+                )
+            if image.mode not in ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"):
+                raise CaptureError(f"{path}: pixels of kind {image.mode} are not supported; convert to 8-bit RGB.")
+            transparent = image.mode in ("LA", "PA", "RGBA") or "transparency" in image.info
+            pixels = np.asarray(image.convert("RGBA" if transparent else "RGB"), dtype=np.float32) / 255
+    except FileNotFoundError as error:
+        raise CaptureError(f"{path}: the photograph of view {view.name!r} is missing.") from error
+    except _DAMAGED as error:
+        raise CaptureError(f"{path}: is not a readable photograph: {_one_line(error)}.") from error
+    if not transparent:
+        return pixels
+    alpha = pixels[..., 3:]
+    return pixels[..., :3] * alpha + (1 - alpha) * np.array(background, dtype=np.float32)
+
+
+def _seen_px(camera: Camera, lens: Distortion, top: int, bottom: int) -> Float64[Array, "rows w 2"]:
+    """For each pixel of these rows of the pinhole picture, where the photograph shows it (pixel centres at +0.5)."""
+    x = (np.arange(camera.width) + 0.5 - camera.cx) / camera.fx
+    y = (np.arange(top, bottom) + 0.5 - camera.cy) / camera.fy
+    seen = lens.distort(np.stack(np.meshgrid(x, y), axis=-1))
+    return seen * [camera.fx, camera.fy] + [camera.cx, camera.cy]
+
+
+def _undistorted(picture: Float32[Array, "h w 3"], camera: Camera, lens: Distortion) -> Float32[Array, "h w 3"]:
+    height, width = picture.shape[:2]
+    flat = picture.reshape(-1, 3)
+    result = np.empty_like(picture)
+    for top in range(0, height, ROWS_AT_ONCE):
+        rows = slice(top, min(top + ROWS_AT_ONCE, height))
+        place = _seen_px(camera, lens, rows.start, rows.stop) - 0.5  # to the indices of pixel centres
+        place = np.clip(place, 0, [width - 1, height - 1])
+        corner = np.minimum(place.astype(np.int64), [max(width - 2, 0), max(height - 2, 0)])
+        right, down = min(1, width - 1), min(1, height - 1) * width
+        fraction = (place - corner).astype(np.float32)
+        u, v = fraction[..., :1], fraction[..., 1:]
+        index = corner[..., 1] * width + corner[..., 0]
+        upper = flat.take(index, axis=0) * (1 - u) + flat.take(index + right, axis=0) * u
+        lower = flat.take(index + down, axis=0) * (1 - u) + flat.take(index + down + right, axis=0) * u
+        result[rows] = upper * (1 - v) + lower * v
+    return result
+
+
+def _resized(picture: Float32[Array, "h w 3"], width: int, height: int) -> Float32[Array, "height width 3"]:
+    """Channel by channel in float, so that nothing is rounded to 8 bits on the way; the filter's ringing is clipped."""
+    if picture.shape[:2] == (height, width):
+        return picture
+    channels = [Image.fromarray(picture[..., c]).resize((width, height), Image.Resampling.LANCZOS) for c in range(3)]
+    return np.clip(np.stack([np.asarray(channel) for channel in channels], axis=-1), 0, 1)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,76 @@
+"""What kind of thing a path holds, before it is read as a whole."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+
+from hushsplat.io.captures.poses import read_json_object
+from hushsplat.io.scenes import sog_stream
+from hushsplat.io.scenes.scene import MAGIC, STREAMED
+from hushsplat.io.tracks import FORMAT as TRACK_FORMAT
+from hushsplat.types.errors import HushsplatError
+from hushsplat.types.gaussians import Gaussians
+
+PLY_HEADER_START = 4096  # bytes: enough to see whether the PLY is a compressed one
+CAPTURE_NAMES = ("cameras.bin", "cameras.txt", "images.bin", "images.txt", "points3D.bin", "points3D.txt")
+
+
+class ContentKind(Enum):
+    """What a path may hold."""
+
+    SCENE = "scene"
+    CAPTURE = "capture"
+    TRACK = "track"
+
+
+def content_kind(path: Path) -> ContentKind:
+    """Scene, capture or track, by name and by the first look inside; what is unknown counts as a scene."""
+    if not path.exists():
+        raise HushsplatError(f"{path}: no such file or folder; check the path.")
+    if path.is_dir():
+        is_scene = any((path / name).is_file() for name in (STREAMED, "meta.json"))
+        return ContentKind.SCENE if is_scene else ContentKind.CAPTURE
+    suffix = path.suffix.lower()
+    if suffix == ".csv":
+        return ContentKind.TRACK
+    if suffix == ".npy" or path.name in CAPTURE_NAMES:
+        return ContentKind.CAPTURE
+    if suffix == ".json" and not path.name.endswith(STREAMED):
+        content = read_json_object(path, HushsplatError)
+        if content.get("format") == TRACK_FORMAT:
+            return ContentKind.TRACK
+        return ContentKind.CAPTURE if "frames" in content else ContentKind.SCENE
+    return ContentKind.SCENE
+
+
+def scene_format(path: Path, gaussians: Gaussians) -> str:
+    """The format of a scene that was read from `path`, in words."""
+    if path.is_dir():
+        return "SOG, streamed" if (path / STREAMED).is_file() else "SOG, in a folder"
+    if path.name.endswith(STREAMED):
+        return "SOG, streamed"
+    with path.open("rb") as file:
+        start = file.read(PLY_HEADER_START)
+    suffix = next((suffix for magic, suffix in MAGIC.items() if start.startswith(magic)), path.suffix.lower())
+    if suffix == ".ply":
+        if b"element chunk" in start:
+            return "PLY, compressed"
+        return "PLY, 2DGS" if gaussians.is_surfels else "PLY, 3DGS"
+    return {".splat": "splat", ".spz": "SPZ", ".sog": "SOG, bundled", ".json": "SOG, in a folder"}[suffix]
+
+
+def bytes_on_disk(path: Path) -> int:
+    """The size of a file, or of all files of a scene that is a folder or lies around a JSON."""
+    folder = path.parent if path.suffix.lower() == ".json" else path
+    if folder.is_dir():
+        return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    return path.stat().st_size
+
+
+def levels_of_detail(path: Path) -> dict[int, int] | None:
+    """How many Gaussians each level of detail has; None for a scene without levels."""
+    described = path / STREAMED if path.is_dir() else path
+    if not (described.name.endswith(STREAMED) and described.is_file()):
+        return None
+    return sog_stream.levels_of_detail(described)

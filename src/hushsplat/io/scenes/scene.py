@@ -1,0 +1,83 @@
+"""Scenes of any format: `load` looks into the file, `save` looks at the name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from hushsplat.io.scenes.dot_splat import read_splat, write_splat
+from hushsplat.io.scenes.ply import read_ply, write_ply
+from hushsplat.io.scenes.sog import read_sog, read_streamed_sog, write_sog
+from hushsplat.io.scenes.spz import read_spz, write_spz
+from hushsplat.types.errors import SceneError
+from hushsplat.types.gaussians import Gaussians
+
+READERS: dict[str, Callable[[Path], Gaussians]] = {
+    ".ply": read_ply,
+    ".splat": read_splat,
+    ".spz": read_spz,
+    ".sog": read_sog,
+    ".json": read_sog,
+}
+WRITERS: dict[str, Callable[[Gaussians, Path], None]] = {
+    ".ply": write_ply,
+    ".splat": write_splat,
+    ".spz": write_spz,
+    ".sog": write_sog,
+}
+MAGIC = {b"ply\n": ".ply", b"ply\r": ".ply", b"\x1f\x8b\x08": ".spz", b"NGSP": ".spz", b"PK\x03\x04": ".sog"}
+STREAMED = "lod-meta.json"
+
+
+def load(path: str | os.PathLike[str], *, lod: int | None = None) -> Gaussians:
+    """Read a scene of any known format: PLY (3DGS, 2DGS, compressed), .splat, .spz, SOG (bundled, folder, streamed).
+
+    `lod` is the level of detail of a streamed SOG, 0 (the finest) if not given; other formats have none.
+    """
+    path = Path(path)
+    try:
+        file = _inside(path) if path.is_dir() else path
+        if file.name.endswith(STREAMED):
+            return read_streamed_sog(file, 0 if lod is None else lod)
+        reader = READERS.get(_format(file))
+        if lod is not None and reader is not None:
+            raise SceneError(f"{path}: has no levels of detail (only a streamed SOG has); leave out lod={lod}.")
+        if reader is not None:
+            return reader(file)
+    except FileNotFoundError as error:
+        raise SceneError(f"{error.filename or path}: no such file; check the path.") from error
+    except OSError as error:
+        raise SceneError(f"{path}: cannot be read: {error.strerror or error}.") from error
+    raise SceneError(
+        f"{path}: not a known scene; expected a .ply, .splat, .spz or .sog file, "
+        f"or a folder with meta.json or {STREAMED}."
+    )
+
+
+def save(gaussians: Gaussians, path: str | os.PathLike[str]) -> None:
+    """Write a scene in the format of its suffix: .ply keeps everything, .splat, .spz and .sog are small and lossy."""
+    path = Path(path)
+    if path.name.lower().endswith(".compressed.ply"):
+        raise SceneError(f"{path}: compressed PLY is only read; write a .ply, or a .sog or .spz for a small file.")
+    writer = WRITERS.get(path.suffix.lower())
+    if writer is None:
+        raise SceneError(
+            f"{path}: cannot write the format '{path.suffix}'; give a name that ends in {', '.join(WRITERS)}."
+        )
+    writer(gaussians, path)
+
+
+def _format(file: Path) -> str:
+    """The suffix that the file's first bytes ask for, else its own: files are renamed more often than rewritten."""
+    with file.open("rb") as opened:
+        start = opened.read(4)
+    return next((suffix for magic, suffix in MAGIC.items() if start.startswith(magic)), file.suffix.lower())
+
+
+def _inside(folder: Path) -> Path:
+    """The file that describes a scene of many files."""
+    for name in (STREAMED, "meta.json"):
+        if (folder / name).is_file():
+            return folder / name
+    raise SceneError(f"{folder}: this folder has no meta.json and no {STREAMED}; give a scene file or a SOG folder.")

@@ -1,0 +1,136 @@
+"""Reading PlayCanvas' SOG (version 2): a meta.json and lossless WebP pictures with a Gaussian per pixel."""
+
+from __future__ import annotations
+
+import os
+import struct
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32, UInt8
+from numpy import ndarray as Array
+from PIL import Image
+
+from hushsplat.io.scenes.sanitize import checked
+from hushsplat.io.scenes.sog_members import Members, open_members
+from hushsplat.io.scenes.sog_meta import PALETTE_ROW, Palette, SogMeta, parse_meta
+from hushsplat.types.errors import SceneError
+from hushsplat.types.gaussians import Gaussians
+
+META = "meta.json"
+META_BYTES_MAX = 4 << 20  # ours: three codebooks are 15 KiB
+SLACK_PIXELS = 4096  # ours: pictures may have up to twice the pixels they need, and this
+# Ours: a scene of more Gaussians than this has at least a byte for 128 of them; a tighter one is a bomb.
+FREE_COUNT, GAUSSIANS_PER_BYTE = 250_000, 128
+FIRST_MODE = 252  # SOG: the alpha of a quaternion is this plus the index of its largest component, in w, x, y, z
+
+
+def read_sog(path: str | os.PathLike[str]) -> Gaussians:
+    """Read a `.sog` bundle, a folder with a meta.json, or that meta.json.
+
+    The scene is made of ellipsoids, unless its meta.json tags it as 2DGS: then of surfels.
+    """
+    path = Path(path)
+    with open_members(path) as members:
+        name = path.name if path.suffix.lower() == ".json" else META
+        meta = parse_meta(members.where(name), members.read(name, META_BYTES_MAX))
+        file_bytes = sum(members.size(file) for file in {name, *meta.files})
+        if meta.count > FREE_COUNT + GAUSSIANS_PER_BYTE * file_bytes:
+            raise SceneError(
+                f"{members.where(name)}: count is {meta.count}, which files of {file_bytes} bytes cannot hold; "
+                "the scene is damaged."
+            )
+        means = _means(members, meta)
+        scales = np.exp(meta.scales_codebook)[_pixels(members, meta.scales_file, meta.count)[:, :3]]
+        rotations = _rotations(members, meta)
+        sh0 = _pixels(members, meta.sh0_file, meta.count)
+        sh = meta.sh0_codebook[sh0[:, None, :3]]
+        if meta.palette is not None:
+            sh = np.concatenate([sh, _higher_bands(members, meta.palette, meta.count)], axis=1)
+        if meta.is_surfels:
+            scales = scales[:, :2]
+        return checked(path, means, scales, rotations, sh0[:, 3] / np.float32(255), sh)
+
+
+def _means(members: Members, meta: SogMeta) -> Float32[Array, "n 3"]:
+    low, high = (_pixels(members, name, meta.count)[:, :3].astype(np.uint16) for name in meta.means_files)
+    share = (low | high << 8) / 65535
+    logarithms = meta.means_min + (meta.means_max - meta.means_min) * share
+    return (np.sign(logarithms) * np.expm1(np.abs(logarithms))).astype(np.float32)
+
+
+def _rotations(members: Members, meta: SogMeta) -> Float32[Array, "n 4"]:
+    pixels = _pixels(members, meta.quats_file, meta.count)
+    modes = pixels[:, 3]
+    if len(modes) and modes.min() < FIRST_MODE:
+        raise SceneError(
+            f"{members.where(meta.quats_file)}: alpha of Gaussian {modes.argmin()} is {modes.min()}, "
+            "expected 252 to 255; the picture is damaged or was compressed with loss."
+        )
+    stored = (pixels[:, :3] / np.float32(127.5) - 1) * np.float32(np.sqrt(0.5))
+    largest = np.sqrt(np.maximum(0, 1 - (stored * stored).sum(axis=1)))
+    rotations = np.empty((len(pixels), 4), np.float32)
+    for mode in range(4):
+        rows = modes == FIRST_MODE + mode
+        rotations[rows] = np.insert(stored[rows], mode, largest[rows], axis=1)
+    return rotations
+
+
+def _higher_bands(members: Members, palette: Palette, count: int) -> Float32[Array, "n k 3"]:
+    coefficients = (palette.degree + 1) ** 2 - 1
+    name = palette.centroids_file
+    rows = -(-palette.count // PALETTE_ROW)
+    picture = _picture(members, name, 1, 2 * rows * PALETTE_ROW * coefficients + SLACK_PIXELS)
+    if picture.shape[1] != PALETTE_ROW * coefficients:
+        raise SceneError(
+            f"{members.where(name)}: is {picture.shape[1]} pixels wide, expected {PALETTE_ROW * coefficients} for "
+            f"{palette.degree} SH bands."
+        )
+    entries = picture[..., :3].reshape(-1, coefficients, 3)[: palette.count]
+    pixels = _pixels(members, palette.labels_file, count)
+    labels = pixels[:, 0] | pixels[:, 1].astype(np.uint16) << 8
+    if len(labels) and labels.max() >= len(entries):
+        raise SceneError(
+            f"{members.where(palette.labels_file)}: the label of Gaussian {labels.argmax()} is {labels.max()}, but "
+            f"the palette has {len(entries)} entries."
+        )
+    return palette.codebook[entries][labels]
+
+
+def _pixels(members: Members, name: str, count: int) -> UInt8[Array, "n 4"]:
+    """One RGBA value for each Gaussian."""
+    return _picture(members, name, count, 2 * count + SLACK_PIXELS).reshape(-1, 4)[:count]
+
+
+def _picture(members: Members, name: str, fewest: int, most: int) -> UInt8[Array, "h w 4"]:
+    """A WebP picture as RGBA; its size is looked up before memory is allocated for its pixels."""
+    content = members.read(name, 4 * most + 65536)  # lossless WebP is never larger than its pixels, but for headers
+    where = members.where(name)
+    width, height = _webp_size(where, content)
+    if not fewest <= width * height <= most:
+        raise SceneError(f"{where}: has {width}×{height} pixels, expected {fewest} to {most}; the picture is damaged.")
+    try:
+        with Image.open(BytesIO(content), formats=["WEBP"]) as image:
+            pixels = np.asarray(image.convert("RGBA"))
+    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
+        raise SceneError(f"{where}: the WebP picture is damaged: {error}.") from error
+    if pixels.shape != (height, width, 4):
+        raise SceneError(f"{where}: has {pixels.shape[1]}×{pixels.shape[0]} pixels, but says {width}×{height}.")
+    return pixels
+
+
+def _webp_size(where: str, content: bytes) -> tuple[int, int]:
+    """Width and height from the header of a lossless still WebP picture."""
+    if content[:4] != b"RIFF" or content[8:12] != b"WEBP":
+        raise SceneError(f"{where}: is not a WebP picture.")
+    offset = 12
+    while offset + 13 <= len(content):
+        kind, size = struct.unpack_from("<4sI", content, offset)
+        if kind == b"VP8L" and content[offset + 8] == 0x2F:
+            (bits,) = struct.unpack_from("<I", content, offset + 9)
+            return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+        if kind in (b"VP8 ", b"ANIM", b"ANMF"):  # what follows is not the picture that will be decoded
+            break
+        offset += 8 + size + size % 2
+    raise SceneError(f"{where}: is not a lossless still WebP picture; SOG needs exact pixels.")

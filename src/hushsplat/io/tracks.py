@@ -1,0 +1,106 @@
+"""Camera tracks on disk: our own JSON (docs/tracks.md), and one way into tracks of any kind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hushsplat.io.atomic import atomic_write
+from hushsplat.io.captures.capture import load_capture
+from hushsplat.io.captures.photographs import is_file
+from hushsplat.io.captures.poses import MAX_JSON_BYTES, Fields, described, read_json_object
+from hushsplat.io.eyenavgs import read_eyenavgs
+from hushsplat.types.errors import CameraError, TrackError
+from hushsplat.types.paths import track_from_cameras
+from hushsplat.types.track import MAX_FRAMES, Track
+
+FORMAT = "hushsplat-track"
+VERSION = 1
+CONVENTION = "opencv"  # x right, y down, z forward; pixel centres at +0.5
+SECONDS_PER_VIEW = 0.5  # ours: how long a flight through a capture takes from one photograph to the next
+
+
+def load_track(
+    path: str | Path,
+    *,
+    eye: int = 0,  # of an EyeNavGS recording: 0 left, 1 right
+    seconds: float | None = None,  # of a flight through a capture; None: half a second for each photograph
+    fps: float = 30.0,  # of a flight through a capture; other tracks keep their own times
+) -> Track:
+    """The track of a file or folder: our JSON, an EyeNavGS recording (.csv), or a flight through a capture."""
+    path = Path(path)
+    if is_file(path) and path.suffix.lower() == ".csv":
+        return read_eyenavgs(path, eye=eye)
+    if is_file(path) and path.suffix.lower() == ".json":
+        content = read_json_object(path, TrackError)
+        if "format" in content:
+            return track_from_json(path, content)
+    if not path.is_dir() and not is_file(path):
+        raise TrackError(f"{path}: does not exist; a track is a .json, a .csv of EyeNavGS or the folder of a capture.")
+    cameras = [view.camera for view in load_capture(path, require_photographs=False).views]
+    return track_from_cameras(cameras, SECONDS_PER_VIEW * len(cameras) if seconds is None else seconds, fps)
+
+
+def read_track(path: str | Path) -> Track:
+    """A track as `write_track` writes it."""
+    path = Path(path)
+    return track_from_json(path, read_json_object(path, TrackError))
+
+
+def write_track(track: Track, path: str | Path) -> None:
+    """Write a track so that reading gives back every bit of it; one frame a line, for people and for diffs."""
+    with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        for piece in track_json(track):
+            file.write(piece)
+        if file.tell() > MAX_JSON_BYTES:
+            raise TrackError(f"{path}: {len(track)} frames are too many for one file; split the track.")
+
+
+def track_json(track: Track) -> Iterator[str]:
+    """The text of a track's file, piece by piece."""
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "convention": CONVENTION,
+        "width": track.width,
+        "height": track.height,
+        "fx": float(track.fx),
+        "fy": float(track.fy),
+        "cx": float(track.cx),
+        "cy": float(track.cy),
+    }
+    frames = (
+        json.dumps({"time_s": time, "world_from_camera": pose})  # Python writes floats so that they read back the same
+        for time, pose in zip(track.times_s.tolist(), track.world_from_camera.tolist(), strict=True)
+    )
+    yield f'{json.dumps(head)[:-1]}, "frames": [\n'
+    for index, frame in enumerate(frames):
+        yield frame if index == 0 else ",\n" + frame
+    yield "\n]}\n"
+
+
+def track_from_json(path: str | Path, content: dict[str, Any]) -> Track:
+    """The track that an object of our JSON describes; `path` is what errors call it."""
+    fields = Fields(str(path), content, TrackError)
+    for key, expected in (("format", FORMAT), ("version", VERSION), ("convention", CONVENTION)):
+        value = fields.values.get(key)
+        if value != expected or isinstance(value, bool):
+            raise TrackError(f"{path}: {key} is {described(value)}, expected {expected!r}.")
+    frames = fields.objects("frames")
+    if len(frames) > MAX_FRAMES:
+        raise TrackError(f"{path}: {len(frames)} frames are more than {MAX_FRAMES}; split the track.")
+    times, poses = np.empty(len(frames)), np.empty((len(frames), 4, 4))
+    for index, frame in enumerate(frames):
+        one = Fields(f"{path}: frame {index}", frame, TrackError)
+        times[index] = one.number("time_s")
+        poses[index] = one.pose("world_from_camera")
+    fx, fy, cx, cy = (fields.number(key) for key in ("fx", "fy", "cx", "cy"))
+    width, height = fields.pixels("width"), fields.pixels("height")
+    try:
+        return Track(width, height, fx, fy, cx, cy, times, poses)
+    except (CameraError, TrackError) as error:
+        raise TrackError(f"{path}: {error}") from error

@@ -1,0 +1,71 @@
+"""The denoiser's weights as a safetensors file that says what it is (docs/denoiser.md, "Weights")."""
+
+from __future__ import annotations
+
+import os
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from hushsplat.io.atomic import atomic_write
+from hushsplat.spec.weights import SHAPES, WIDTH, HushWeights, check_tensor
+from hushsplat.types.errors import WeightsError
+
+METADATA = {"format": "hushsplat-denoiser", "version": "1", "width": str(WIDTH)}
+DEFAULT = ("data", "denoiser.safetensors")  # in the package
+MAX_BYTES = 1 << 20  # ours: the weights are 3 kB; the rest is room for a trainer's notes in the metadata
+_NUMPY_TYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}  # the likely ones, for errors
+
+
+def read_weights(path: str | os.PathLike[str]) -> HushWeights:
+    """Read a weights file; one that does not fit this denoiser is refused by the name of the tensor."""
+    try:
+        return _read(Path(path))
+    except WeightsError as error:
+        raise WeightsError(f"{path}: {error}") from error
+    except SafetensorError as error:
+        raise WeightsError(f"{path}: is not a safetensors file: {error}.") from error
+    except OSError as error:
+        raise WeightsError(f"{path}: cannot be read: {error.strerror or error}.") from error
+
+
+def default_weights() -> HushWeights:
+    """The weights that come with the package."""
+    resource = files("hushsplat").joinpath(*DEFAULT)
+    if not resource.is_file():
+        raise WeightsError(
+            f"{resource}: the weights of the package are not there; install it again, or give a file of weights."
+        )
+    with as_file(resource) as path:
+        return read_weights(path)
+
+
+def write_weights(weights: HushWeights, path: str | os.PathLike[str]) -> None:
+    """Write a weights file."""
+    content = save({name: np.asarray(weights[name], order="C") for name in SHAPES}, metadata=METADATA)
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def _read(path: Path) -> HushWeights:
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        raise WeightsError(f"has {size} bytes; weights of this denoiser have at most {MAX_BYTES}.")
+    with safe_open(os.fspath(path), framework="numpy") as file:
+        _check_metadata(file.metadata() or {})
+        names = list(file.keys())
+        for name in names:  # before any of them is read
+            tensor = file.get_slice(name)
+            kind = tensor.get_dtype()
+            check_tensor(name, tuple(tensor.get_shape()), _NUMPY_TYPES.get(kind, kind))
+        return HushWeights({name: file.get_tensor(name) for name in names})
+
+
+def _check_metadata(metadata: dict[str, str]) -> None:
+    for key, expected in METADATA.items():
+        if metadata.get(key) != expected:
+            found = f"is '{metadata[key]}'" if key in metadata else "is missing"
+            raise WeightsError(f"metadata '{key}' {found}, expected '{expected}'; is this a denoiser of hushsplat?")

@@ -1,0 +1,1 @@
+"""What engines execute: settings, state layout, passes, weights and random numbers, declared once."""

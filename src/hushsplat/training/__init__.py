@@ -1,0 +1,1 @@
+"""Training: stages 1 to 4 of a scene, zero-shot weights, and the runner that checkpoints and resumes."""

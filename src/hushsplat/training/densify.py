@@ -1,0 +1,105 @@
+"""Where surfels are added and removed while they learn: the rules of 3DGS and 2DGS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from hushsplat.engines.torch.raster import ScreenGradients
+from hushsplat.engines.torch.raster_twin import matrices
+from hushsplat.training.settings import Densification
+from hushsplat.training.surfel_model import SurfelModel
+from hushsplat.types.camera import Camera
+
+SPLIT_INTO = 2  # 3DGS
+SPLIT_SHRINK = 0.8 * SPLIT_INTO  # scales of the parts are divided by this; 3DGS
+
+
+class Density:
+    """Collects how much surfels want to move in the pictures, and adds and removes surfels by it."""
+
+    def __init__(self, settings: Densification, extent: float, seed: int) -> None:
+        self.settings, self.extent, self.seed = settings, extent, seed
+        self.gradients, self.views = torch.zeros(0), torch.zeros(0)  # sums, since the last time
+
+    def observe(self, screen: ScreenGradients, camera: Camera, count: int) -> None:
+        """Remember one picture."""
+        if len(self.gradients) != count:
+            self.gradients, self.views = torch.zeros(count), torch.zeros(count)
+        if screen.by_center is None or screen.seen is None:
+            return
+        scaled = screen.by_center * torch.tensor([camera.width / 2, camera.height / 2])  # per half picture, as 3DGS
+        self.gradients += scaled.norm(dim=1)
+        self.views += screen.seen
+
+    def after_step(self, model: SurfelModel, step: int) -> None:
+        """Do what is due after step number `step` (the first is 1)."""
+        s = self.settings
+        if step > s.last_step:
+            return
+        if step > s.first_step and step % s.every == 0:
+            self._grow_and_prune(model, step)
+        if step % s.reset_every == 0:
+            least = torch.logit(torch.tensor(s.reset_opacity))
+            model.set_logits(model.values["logits"].clamp(max=float(least)))
+
+    def _grow_and_prune(self, model: SurfelModel, step: int) -> None:
+        s = self.settings
+        mean = self.gradients / self.views.clamp(min=1)
+        wanted = _strongest(mean, s.gradient, self._room(model, step))
+        large = model.values["log_scales"].exp().max(dim=1).values > s.dense_share * self.extent
+        clones = {name: tensor[wanted & ~large] for name, tensor in model.values.items()}
+        parts = _split({name: tensor[wanted & large] for name, tensor in model.values.items()}, self._rng(step))
+        model.take((~(wanted & large)).nonzero().flatten())
+        model.append(clones)
+        model.append(parts)
+        doomed = model.opacities < s.prune_opacity
+        if step > s.reset_every:
+            doomed |= model.values["log_scales"].exp().max(dim=1).values > s.prune_share * self.extent
+        if not doomed.all():
+            model.take((~doomed).nonzero().flatten())
+        self.gradients, self.views = torch.zeros(len(model)), torch.zeros(len(model))
+
+    def _room(self, model: SurfelModel, step: int) -> int:
+        s = self.settings
+        if not s.even_growth:
+            return s.most_surfels - len(model)
+        left = max(s.last_step - step, 0) // s.every + 1  # times to grow, this one included
+        return (s.most_surfels - len(model)) // left
+
+    def _rng(self, step: int) -> torch.Generator:
+        return torch.Generator().manual_seed(self.seed * 1_000_003 + step)
+
+    def state(self) -> dict[str, Tensor]:
+        """What was observed since the last time."""
+        return {"density.gradients": self.gradients, "density.views": self.views}
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from there."""
+        self.gradients, self.views = state["density.gradients"].clone(), state["density.views"].clone()
+
+
+def _strongest(gradients: Float[Tensor, " n"], least: float, room: int) -> Bool[Tensor, " n"]:
+    """Those that reach `least`; the strongest of them where there is not room for one more of each."""
+    wanted = gradients >= least
+    if int(wanted.sum()) <= room:
+        return wanted
+    chosen = torch.zeros_like(wanted)
+    if room > 0:
+        chosen[torch.argsort(gradients, descending=True, stable=True)[:room]] = True
+    return chosen & wanted
+
+
+def _split(rows: Mapping[str, Tensor], rng: torch.Generator) -> dict[str, Tensor]:
+    """Each surfel as smaller ones, placed at random by its own Gaussian."""
+    parts = {name: tensor.repeat(SPLIT_INTO, *[1] * (tensor.ndim - 1)) for name, tensor in rows.items()}
+    scales = parts["log_scales"].exp()
+    places = torch.randn(scales.shape, generator=rng) * scales
+    axes = matrices(normalize(parts["quaternions"], dim=1))[..., :2]
+    parts["means"] = parts["means"] + (axes @ places[..., None])[..., 0]
+    parts["log_scales"] = (scales / SPLIT_SHRINK).log()
+    return parts

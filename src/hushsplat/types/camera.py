@@ -1,0 +1,109 @@
+"""A pinhole camera: OpenCV axes (x right, y down, z forward), pixel centres at +0.5."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float64
+from numpy import ndarray as Array
+
+from hushsplat.types.errors import CameraError
+
+Vector = Sequence[float | int] | Array  # three numbers
+
+MAX_SIDE_PX = 16384  # a picture of this side is 1 GiB of floats per channel; larger is a mistake, not a wish
+
+
+@dataclass(frozen=True)
+class Camera:
+    """Where a picture is taken from and how large it is."""
+
+    width: int  # px, >= 1
+    height: int  # px, >= 1
+    fx: float  # px, > 0: focal length along x
+    fy: float  # px, > 0: focal length along y
+    cx: float  # px: principal point, measured from the left edge of the picture
+    cy: float  # px: principal point, measured from the top edge
+    world_from_camera: Float64[Array, "4 4"]  # rigid: rotation and position, no scale
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.width <= MAX_SIDE_PX and 1 <= self.height <= MAX_SIDE_PX):
+            raise CameraError(f"a picture of {self.width}×{self.height} px is outside 1..{MAX_SIDE_PX} px a side.")
+        if not (np.isfinite([self.fx, self.fy]).all() and self.fx > 0 and self.fy > 0):
+            raise CameraError(f"focal lengths must be finite and > 0, got fx={self.fx}, fy={self.fy}.")
+        if not np.isfinite([self.cx, self.cy]).all():
+            raise CameraError(f"the principal point must be finite, got cx={self.cx}, cy={self.cy}.")
+        pose = np.asarray(self.world_from_camera, dtype=np.float64)
+        if pose.shape != (4, 4) or not np.isfinite(pose).all():
+            raise CameraError("world_from_camera must be a finite 4×4 matrix.")
+        rotation = pose[:3, :3]
+        if not np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-3) or np.linalg.det(rotation) < 0:
+            raise CameraError("world_from_camera must be a rotation and a position, without scale or mirroring.")
+        object.__setattr__(self, "world_from_camera", pose)
+
+    @property
+    def camera_from_world(self) -> Float64[Array, "4 4"]:
+        """The inverse pose."""
+        rotation = self.world_from_camera[:3, :3].T
+        inverse = np.eye(4)
+        inverse[:3, :3] = rotation
+        inverse[:3, 3] = -rotation @ self.position
+        return inverse
+
+    @property
+    def position(self) -> Float64[Array, " 3"]:
+        """The camera's place in the world."""
+        return self.world_from_camera[:3, 3]
+
+    def resized(self, width: int, height: int | None = None) -> Camera:
+        """The same view at another size; the height follows the aspect ratio unless given."""
+        height = max(1, round(self.height * width / self.width)) if height is None else height
+        x_scale, y_scale = width / self.width, height / self.height
+        return replace(
+            self,
+            width=width,
+            height=height,
+            fx=self.fx * x_scale,
+            fy=self.fy * y_scale,
+            cx=self.cx * x_scale,
+            cy=self.cy * y_scale,
+        )
+
+    @staticmethod
+    def look_at(
+        eye: Vector,
+        target: Vector,
+        up: Vector = (0.0, -1.0, 0.0),
+        *,
+        width: int = 800,
+        height: int = 532,
+        fov_y_deg: float = 50.0,
+    ) -> Camera:
+        """A camera at `eye` that looks at `target`; `up` is the direction that shows upwards in the picture."""
+        if not 0 < fov_y_deg < 180:
+            raise CameraError(f"fov_y_deg must lie between 0 and 180, got {fov_y_deg}.")
+        focal = 0.5 * height / np.tan(np.radians(fov_y_deg) / 2)
+        pose = look_at_pose(eye, target, up)
+        return Camera(width, height, focal, focal, width / 2, height / 2, pose)
+
+
+def look_at_pose(eye: Vector, target: Vector, up: Vector) -> Float64[Array, "4 4"]:
+    """The world_from_camera pose at `eye` that looks at `target`."""
+    eye, target, up = (np.asarray(v, dtype=np.float64) for v in (eye, target, up))
+    if not all(v.shape == (3,) and np.isfinite(v).all() for v in (eye, target, up)):
+        raise CameraError("eye, target and up must be three finite numbers each.")
+    forward = target - eye
+    length = np.linalg.norm(forward)
+    if not np.isfinite(length) or length < 1e-12:
+        raise CameraError("the camera stands on its own target; move one of them.")
+    forward = forward / length
+    right = np.cross(forward, up)
+    if np.linalg.norm(right) < 1e-6 * max(float(np.linalg.norm(up)), 1e-12):  # looks along `up`: any right will do
+        right = np.cross(forward, np.roll(up, 1) + np.array([0.1, 0.2, 0.3]))
+    right = right / np.linalg.norm(right)
+    pose = np.eye(4)
+    pose[:3, :3] = np.stack([right, np.cross(forward, right), forward], axis=1)
+    pose[:3, 3] = eye
+    return pose

@@ -1,0 +1,75 @@
+"""A scene of Gaussians in memory, the same whatever file it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float32, Integer
+from numpy import ndarray as Array
+
+from hushsplat.types.errors import SceneError
+
+PAYLOAD_FLOATS = 10  # three view vectors (9) and one blur strength (1) per Gaussian; paper, "Spatial Filtering"
+MAX_SH_DEGREE = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussians:
+    """Gaussians with activated parameters: linear scales and opacities, unit quaternions.
+
+    Two scale columns make the scene surfels (2DGS: flat, normal = third column of the rotation); three make it
+    ellipsoids (3DGS). `sh[:, 0]` is the constant band; a colour is `0.5 + sum(basis * sh)`, clamped at 0 from below.
+    """
+
+    means: Float32[Array, "n 3"]  # world units
+    scales: Float32[Array, "n s"]  # standard deviations, world units, > 0; s = 2 (surfels) or 3 (ellipsoids)
+    rotations: Float32[Array, "n 4"]  # world from local, unit quaternions wxyz
+    opacities: Float32[Array, " n"]  # 0..1
+    sh: Float32[Array, "n k 3"]  # k = (degree + 1)², coefficient-major, RGB last
+    payload: Float32[Array, "n 10"] | None = None  # denoiser payload: up, right and forward view vectors, blur
+
+    def __post_init__(self) -> None:
+        n = len(self.means)
+        expected = {
+            "means": (n, 3),
+            "scales": (n, self.scales.shape[-1] if self.scales.ndim == 2 else -1),
+            "rotations": (n, 4),
+            "opacities": (n,),
+            "sh": (n, self.sh.shape[1] if self.sh.ndim == 3 else -1, 3),
+        }
+        if self.payload is not None:
+            expected["payload"] = (n, PAYLOAD_FLOATS)
+        for name, shape in expected.items():
+            array = getattr(self, name)
+            if array.shape != shape or array.dtype != np.float32:
+                raise SceneError(f"{name} must be float32 of shape {shape}, got {array.dtype} {array.shape}.")
+        if self.scales.shape[1] not in (2, 3):
+            raise SceneError(f"scales must have 2 columns (surfels) or 3 (ellipsoids), got {self.scales.shape[1]}.")
+        if self.sh.shape[1] not in (1, 4, 9, 16):
+            raise SceneError(f"sh must have 1, 4, 9 or 16 coefficients (degree 0 to 3), got {self.sh.shape[1]}.")
+
+    def __len__(self) -> int:
+        return len(self.means)
+
+    @property
+    def is_surfels(self) -> bool:
+        """True for flat Gaussians (2DGS), False for ellipsoids (3DGS)."""
+        return self.scales.shape[1] == 2
+
+    @property
+    def sh_degree(self) -> int:
+        """Degree of the spherical harmonics, 0 to 3."""
+        return int(np.sqrt(self.sh.shape[1])) - 1
+
+    def take(self, index: Integer[Array, " m"]) -> Gaussians:
+        """The Gaussians at these indices, in this order."""
+        return replace(
+            self,
+            means=self.means[index],
+            scales=self.scales[index],
+            rotations=self.rotations[index],
+            opacities=self.opacities[index],
+            sh=self.sh[index],
+            payload=None if self.payload is None else self.payload[index],
+        )

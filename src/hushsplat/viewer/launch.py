@@ -1,0 +1,125 @@
+"""The viewer in a thread of its own: it runs beside whatever started it."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import threading
+import webbrowser
+from types import TracebackType
+
+from aiohttp import web
+
+from hushsplat.types.errors import ViewError
+from hushsplat.viewer.request_checks import is_loopback
+from hushsplat.viewer.scene_entry import Exhibit
+from hushsplat.viewer.server import Server
+from hushsplat.viewer.service import Studio, ViewerOptions
+
+FIRST_PORT, PORTS = 8128, 32  # tried one after the other if none is asked for
+ANY_ADDRESS = ("0.0.0.0", "::", "")
+
+
+class Viewer:
+    """A running viewer. `url` is the link; `close()` ends it, and so does the end of the program."""
+
+    def __init__(self, exhibit: Exhibit, host: str, port: int | None, options: ViewerOptions) -> None:
+        self._token = None if is_loopback(host) else secrets.token_urlsafe(16)
+        self._listening = _listen(host, port)
+        self._studio = Studio(exhibit, options)
+        self.port: int = self._listening.getsockname()[1]
+        query = "" if self._token is None else f"?token={self._token}"
+        self.url = f"http://{_reachable(host)}:{self.port}/{query}"
+        self._loop = asyncio.new_event_loop()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hushsplat-view", daemon=True)
+        self._thread.start()
+
+    def __repr__(self) -> str:
+        return f"<hushsplat viewer at {self.url}>"
+
+    def _repr_html_(self) -> str:
+        return f'<a href="{self.url}" target="_blank" rel="noopener">{self.url}</a>'
+
+    def __enter__(self) -> Viewer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def clients(self) -> int:
+        """How many pages are open."""
+        return self._server.clients
+
+    def open_browser(self) -> None:
+        """Show the page in the user's browser, if there is one."""
+        webbrowser.open(self.url)
+
+    def wait(self) -> None:
+        """Stay until the viewer is closed, or Ctrl-C."""
+        while not self._ended.wait(0.5):  # in steps: a wait without end cannot be interrupted everywhere
+            pass
+
+    def close(self) -> None:
+        """End it; all connections are closed and all memory is given back."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._server = Server(self._studio, self._token)
+        runner = web.AppRunner(self._server.app(), access_log=None, shutdown_timeout=5.0)
+        try:
+            self._loop.run_until_complete(runner.setup())
+            self._loop.run_until_complete(web.SockSite(runner, self._listening).start())
+            self._loop.run_forever()
+            self._loop.run_until_complete(runner.cleanup())
+        finally:
+            left = asyncio.all_tasks(self._loop)  # of clients that were leaving just now
+            for task in left:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self._studio.close()
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+            self._listening.close()
+            self._ended.set()
+
+
+def _listen(host: str, port: int | None) -> socket.socket:
+    """A socket that listens already when the link is given out."""
+    wanted = range(FIRST_PORT, FIRST_PORT + PORTS) if port is None else [port]
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    problem: OSError | None = None
+    for number in wanted:
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((host, number))
+            listening.listen(128)
+            return listening
+        except (OSError, OverflowError) as error:
+            listening.close()
+            if isinstance(error, OverflowError):
+                raise ViewError(f"port {number} does not exist; give one from 0 (any) to 65535.") from error
+            problem = error
+    which = f"ports {FIRST_PORT} to {FIRST_PORT + PORTS - 1}" if port is None else f"port {port}"
+    reason = problem.strerror if problem is not None else ""
+    raise ViewError(f"cannot listen on {host}, {which}: {reason}; give another --host or --port.")
+
+
+def _reachable(host: str) -> str:
+    """The host as it stands in a link; for "any address", the one this machine has towards the world."""
+    if host in ANY_ADDRESS:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(("192.0.2.1", 9))  # an address for documentation: nothing is sent
+                return str(probe.getsockname()[0])
+            except OSError:
+                return socket.gethostname()
+    return f"[{host}]" if ":" in host else host

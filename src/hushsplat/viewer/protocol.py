@@ -1,0 +1,237 @@
+"""What page and server say to each other: messages from the page are checked field by field, or refused in one line.
+
+Text messages are JSON objects with a `type`. Frames and screenshots go out as binary messages: four bytes that say how
+long the JSON is which follows, the JSON, and the pictures one after the other.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+from numpy import ndarray as Array
+
+from hushsplat.engines.cpu.denoise_names import LEARNED, SHOWN, HushConfig
+from hushsplat.io.captures.poses import Fields, described
+from hushsplat.spec.weights import MIN_GAMMA
+from hushsplat.stream import METHODS
+from hushsplat.types.camera import Camera
+from hushsplat.types.errors import HushsplatError, ViewError
+
+MAX_MESSAGE_BYTES = 1 << 16  # of a text message; the longest that the page sends has some hundreds
+MAX_SIDE_PX = 8192  # of a canvas
+MAX_FAR = 1e9  # world units: how far a camera may be from the origin
+MAX_SAMPLES = 64  # per pixel and frame
+MAX_GAMMA = 1e4
+PICTURE = "picture"  # shown unless a view behind it is asked for
+TUNABLE = ("accumulated_cap_frames", "denoised_cap_frames", "stabilise_weight")  # numbers of HushConfig
+
+
+@dataclass(frozen=True)
+class Look:
+    """Where the page looks from, and how large it shows it."""
+
+    camera: Camera  # of the canvas' own size
+    sequence: int  # counts the page's looks, comes back with the frame
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one side of the picture shows."""
+
+    method: str
+    show: str = PICTURE  # or a view of hush
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How to draw: one side, or two with a divider between them."""
+
+    sides: tuple[Side, ...] = (Side("hush-zero-shot"),)
+    samples: int = 1  # per pixel and frame
+    config: HushConfig = field(default_factory=HushConfig)
+    gamma: float | None = None  # of the gate; None: that of the weights
+    adapt: bool = True  # fewer pixels while the camera moves, if it must
+
+
+@dataclass(frozen=True)
+class Acknowledge:
+    """The page has drawn a frame; another one may come."""
+
+    frame: int
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What is the point of the scene under this place of the picture?"""
+
+    request: int
+    x: float  # 0..1 from left to right
+    y: float  # 0..1 from top to bottom
+
+
+@dataclass(frozen=True)
+class Shot:
+    """The picture as a PNG."""
+
+    request: int
+    divider: float  # 0..1: where the second side begins
+
+
+@dataclass(frozen=True)
+class Home:
+    """A camera that frames the scene, with this way up."""
+
+    up: Float64[Array, " 3"]
+
+
+@dataclass(frozen=True)
+class CancelVideo:
+    """Stop the video that is being made."""
+
+
+@dataclass(frozen=True)
+class CloseFile:
+    """Show the server's own scene again."""
+
+
+Message = Look | Draw | Acknowledge | Probe | Shot | Home | CancelVideo | CloseFile
+
+
+def parse_message(text: str) -> Message:
+    """The message in a text, or a ViewError that says what is wrong with it."""
+    if len(text) > MAX_MESSAGE_BYTES:
+        raise ViewError(f"a message of {len(text)} characters was refused; the limit is {MAX_MESSAGE_BYTES}.")
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: syntax or endless digits
+        raise ViewError(f"a message was refused: it is not JSON ({error}).") from error
+    if not isinstance(content, dict):
+        raise ViewError(f"a message was refused: it is {described(content)}, expected an object.")
+    kind = content.get("type")
+    if not isinstance(kind, str) or kind not in _PARSERS:
+        raise ViewError(f"a message was refused: type is {described(kind)}, expected one of {', '.join(_PARSERS)}.")
+    try:
+        return _PARSERS[kind](Fields(f"the message '{kind}' was refused", content, ViewError))
+    except ViewError:
+        raise
+    except HushsplatError as error:
+        raise ViewError(f"the message '{kind}' was refused: {error}") from error
+
+
+def pinhole(pose: Float64[Array, "4 4"], fov_y_deg: float, width: int, height: int) -> Camera:
+    """The camera of a view: one focal length, its axis through the middle of the picture."""
+    if not 1 <= fov_y_deg <= 170:
+        raise ViewError(f"fov_y_deg is {fov_y_deg:g}, expected 1 to 170 degrees.")
+    if not np.abs(pose[:3, 3]).max() <= MAX_FAR:
+        raise ViewError(f"the camera is farther than {MAX_FAR:g} from the origin.")
+    focal = 0.5 * height / math.tan(math.radians(fov_y_deg) / 2)
+    return Camera(width, height, focal, focal, width / 2, height / 2, pose)
+
+
+def pack(header: dict[str, Any], parts: Sequence[bytes]) -> bytes:
+    """A binary message."""
+    told = json.dumps({**header, "lengths": [len(part) for part in parts]}).encode()
+    return b"".join([struct.pack("<I", len(told)), told, *parts])
+
+
+def _look(message: Fields) -> Look:
+    width, height = message.pixels("width"), message.pixels("height")
+    if max(width, height) > MAX_SIDE_PX:
+        raise ViewError(f"{message.where}: {width}×{height} px are more than {MAX_SIDE_PX} a side.")
+    camera = pinhole(message.pose("world_from_camera"), message.number("fov_y_deg"), width, height)
+    return Look(camera, _count(message, "sequence"))
+
+
+def _draw(message: Fields) -> Draw:
+    sides = tuple(_side(Fields(message.where, side, ViewError)) for side in message.objects("sides"))
+    if len(sides) > 2:
+        raise ViewError(f"{message.where}: {len(sides)} sides came, expected one or two.")
+    samples = message.number("samples", 1.0)
+    if samples != round(samples) or not 1 <= samples <= MAX_SAMPLES:
+        raise ViewError(f"{message.where}: samples is {samples:g}, expected a whole number from 1 to {MAX_SAMPLES}.")
+    gamma = message.number("gamma") if message.values.get("gamma") is not None else None
+    if gamma is not None and not MIN_GAMMA <= gamma <= MAX_GAMMA:
+        raise ViewError(f"{message.where}: gamma is {gamma:g}, expected {MIN_GAMMA:g} to {MAX_GAMMA:g}.")
+    chosen = message.values.get("config", {})
+    if not isinstance(chosen, dict) or not set(chosen) <= set(TUNABLE):
+        raise ViewError(f"{message.where}: config is {described(chosen)}, expected an object of {', '.join(TUNABLE)}.")
+    numbers = Fields(message.where, chosen, ViewError)
+    settings: dict[str, Any] = {name: numbers.number(name) for name in chosen}
+    adapt = message.values.get("adapt", True)
+    if not isinstance(adapt, bool):
+        raise ViewError(f"{message.where}: adapt is {described(adapt)}, expected true or false.")
+    return Draw(sides, int(samples), HushConfig(**settings), gamma, adapt)
+
+
+def _side(side: Fields) -> Side:
+    method, show = side.values.get("method"), side.values.get("show", PICTURE)
+    if method not in METHODS:
+        raise ViewError(f"{side.where}: method is {described(method)}, expected one of {', '.join(METHODS)}.")
+    if show not in (PICTURE, *SHOWN):
+        raise ViewError(f"{side.where}: show is {described(show)}, expected one of {PICTURE}, {', '.join(SHOWN)}.")
+    if show != PICTURE and method not in LEARNED:
+        raise ViewError(f"{side.where}: {method} has no view '{show}'; {' and '.join(LEARNED)} have.")
+    return Side(method, show)
+
+
+def _acknowledge(message: Fields) -> Acknowledge:
+    return Acknowledge(_count(message, "frame"))
+
+
+def _probe(message: Fields) -> Probe:
+    return Probe(_count(message, "request"), _share(message, "x"), _share(message, "y"))
+
+
+def _shot(message: Fields) -> Shot:
+    return Shot(_count(message, "request"), _share(message, "divider"))
+
+
+def _home(message: Fields) -> Home:
+    up = message.values.get("up")
+    if not isinstance(up, list) or len(up) != 3:
+        raise ViewError(f"{message.where}: up is {described(up)}, expected three numbers.")
+    numbered = Fields(message.where, dict(zip("xyz", up, strict=True)), ViewError)
+    direction = np.array([numbered.number(axis) for axis in "xyz"])
+    length = np.linalg.norm(direction)
+    if not 1e-6 < length < MAX_FAR:
+        raise ViewError(f"{message.where}: up has the length {length:g}, expected a direction.")
+    return Home(direction / length)
+
+
+def _count(message: Fields, key: str) -> int:
+    value = message.number(key)
+    if value != round(value) or not 0 <= value <= 2**53:
+        raise ViewError(f"{message.where}: {key} is {described(value)}, expected a whole number >= 0.")
+    return int(value)
+
+
+def _share(message: Fields, key: str) -> float:
+    value = message.number(key)
+    if not 0 <= value <= 1:
+        raise ViewError(f"{message.where}: {key} is {value:g}, expected 0 to 1.")
+    return value
+
+
+_PARSERS: dict[str, Callable[[Fields], Message]] = {
+    "look": _look,
+    "draw": _draw,
+    "ack": _acknowledge,
+    "probe": _probe,
+    "shot": _shot,
+    "home": _home,
+    "cancel-video": lambda message: CancelVideo(),
+    "close-file": lambda message: CloseFile(),
+}
+
+
+def settings_in_words() -> dict[str, Any]:
+    """The sliders' beginnings: the defaults of HushConfig that the page may change."""
+    config = HushConfig()
+    return {one.name: getattr(config, one.name) for one in fields(config) if one.name in TUNABLE}

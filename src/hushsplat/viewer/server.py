@@ -1,0 +1,191 @@
+"""The web server: one page, one WebSocket, and a few requests for files that come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from hushsplat.types.errors import HushsplatError, ViewError
+from hushsplat.viewer import protocol
+from hushsplat.viewer.request_checks import Guard, Rate
+from hushsplat.viewer.scene_info import introduction
+from hushsplat.viewer.service import Studio
+from hushsplat.viewer.session import Session
+from hushsplat.viewer.uploads import parsed_json, read_dropped_scene, read_dropped_track, received
+from hushsplat.viewer.videos import Video, VideoOrder
+
+MAX_FRAME_BYTES = 16 << 20  # of a WebSocket message: longer ones are refused by closing the connection
+MESSAGES_PER_S, MESSAGES_AT_ONCE = 600.0, 1200.0  # a page on a fast screen sends two for each of 240 frames
+ERRORS_PER_S, ERRORS_AT_ONCE = 10.0, 50.0
+HEARTBEAT_S = 20.0  # a client that does not answer for so long has left
+STATIC = Path(str(files("hushsplat").joinpath("viewer", "static")))
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",  # the link may hold a token
+    "Cache-Control": "no-cache",
+}
+log = logging.getLogger("hushsplat.viewer")
+
+
+class PageConnection:
+    """The page's end of a session."""
+
+    def __init__(self, socket: web.WebSocketResponse) -> None:
+        self._socket = socket
+
+    async def tell(self, message: dict[str, Any]) -> None:
+        """Send JSON; a page that has left hears nothing."""
+        if not self._socket.closed:
+            await self._socket.send_str(json.dumps(message))
+
+    async def send(self, message: bytes) -> None:
+        """Send pictures; a page that has left sees nothing."""
+        if not self._socket.closed:
+            await self._socket.send_bytes(message)
+
+
+class Server:
+    """Routes, and the sessions that are open."""
+
+    def __init__(self, studio: Studio, token: str | None) -> None:
+        self._studio = studio
+        self._guard = Guard(token)
+        self._sessions: dict[str, Session] = {}
+        self._videos: dict[str, Video] = {}  # by session
+        self._sockets: set[web.WebSocketResponse] = set()
+
+    @property
+    def clients(self) -> int:
+        """How many sessions are open."""
+        return len(self._sessions)
+
+    def app(self) -> web.Application:
+        """The application for aiohttp."""
+        app = web.Application(middlewares=[self._check], client_max_size=1 << 20)
+        app.router.add_get("/", self._page)
+        app.router.add_get("/ws", self._socket)
+        app.router.add_post("/scene", self._open_scene)
+        app.router.add_post("/track", self._open_track)
+        app.router.add_post("/video", self._order_video)
+        app.router.add_get("/video/{id}", self._fetch_video)
+        app.router.add_static("/static/", STATIC)
+        app.on_shutdown.append(self._close)
+        return app
+
+    async def _close(self, app: web.Application) -> None:
+        for socket in list(self._sockets):
+            await socket.close(code=WSCloseCode.GOING_AWAY, message=b"the viewer has ended")
+
+    @web.middleware
+    async def _check(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        # The page's own scripts and styles are no secret, and have no token in their addresses.
+        refused = None if request.path.startswith("/static/") else self._guard.refusal(request)
+        if refused is not None:
+            return web.Response(status=403, text=f"hushsplat: {refused}\n", headers=HEADERS)
+        try:
+            response: web.StreamResponse = await handler(request)
+        except HushsplatError as error:
+            response = web.json_response({"error": str(error)}, status=400)
+        if not response.prepared:
+            response.headers.update(HEADERS)
+        return response
+
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        return web.FileResponse(STATIC / "index.html")
+
+    async def _socket(self, request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse(max_msg_size=MAX_FRAME_BYTES, heartbeat=HEARTBEAT_S, compress=False)
+        await socket.prepare(request)
+        connection = PageConnection(socket)
+        if len(self._sessions) >= self._studio.options.max_clients:
+            await connection.tell({"type": "full", "message": "too many people are looking; try again in a moment."})
+            await socket.close(code=WSCloseCode.TRY_AGAIN_LATER)
+            return socket
+        session = Session(self._studio, connection)
+        self._sessions[session.id] = session
+        self._sockets.add(socket)
+        try:
+            await connection.tell(introduction(self._studio, session.draw))
+            await session.tell_scene()
+            session.start(on_failure=lambda: asyncio.ensure_future(socket.close(code=WSCloseCode.INTERNAL_ERROR)))
+            await self._listen(socket, connection, session)
+        finally:
+            self._sockets.discard(socket)
+            del self._sessions[session.id]
+            video = self._videos.pop(session.id, None)
+            if video is not None:
+                await video.discard()
+            await session.close()
+            if not self._sessions:
+                await self._studio.rest()
+        return socket
+
+    async def _listen(self, socket: web.WebSocketResponse, connection: PageConnection, session: Session) -> None:
+        rate, errors = Rate(MESSAGES_PER_S, MESSAGES_AT_ONCE), Rate(ERRORS_PER_S, ERRORS_AT_ONCE)
+        async for message in socket:
+            try:
+                if not rate.allows():
+                    raise ViewError(f"more than {MESSAGES_PER_S:.0f} messages a second came; this one was refused.")
+                if message.type != WSMsgType.TEXT:
+                    raise ViewError("a binary message was refused; the viewer takes JSON.")
+                heard = protocol.parse_message(message.data)
+                if isinstance(heard, protocol.CancelVideo):
+                    self._cancel_video(session)
+                else:
+                    await session.hear(heard)
+            except HushsplatError as error:
+                if errors.allows():  # whoever floods us is not flooded back
+                    await connection.tell({"type": "error", "message": str(error)})
+
+    def _session(self, request: web.Request) -> Session:
+        session = self._sessions.get(request.query.get("session", ""))
+        if session is None:
+            raise ViewError("there is no such session; load the page again.")
+        return session
+
+    async def _open_scene(self, request: web.Request) -> web.StreamResponse:
+        session = self._session(request)
+        exhibit = await read_dropped_scene(request, self._studio)
+        if session.id in self._sessions:  # it may have left while the file came
+            session.show(exhibit)
+            await session.tell_scene()
+        return web.json_response({})
+
+    async def _open_track(self, request: web.Request) -> web.StreamResponse:
+        self._session(request)
+        return web.Response(text=await read_dropped_track(request, self._studio), content_type="application/json")
+
+    async def _order_video(self, request: web.Request) -> web.StreamResponse:
+        session = self._session(request)
+        body = await received(request)
+        exhibit, draw = session.exhibit, session.draw
+        order = await self._studio.read(lambda: VideoOrder.parse(parsed_json(body, "the video"), exhibit, draw))
+        before = self._videos.get(session.id)
+        if before is not None and not before.done:
+            raise ViewError("a video is being made already; cancel it first.")
+        if before is not None:
+            await before.discard()
+        video = self._videos[session.id] = Video(self._studio, order, session.tell)
+        return web.json_response({"id": video.id, "frames": len(order.track)})
+
+    def _cancel_video(self, session: Session) -> None:
+        video = self._videos.get(session.id)
+        if video is not None:
+            video.cancel()
+
+    async def _fetch_video(self, request: web.Request) -> web.StreamResponse:
+        video = next((v for v in self._videos.values() if v.id == request.match_info["id"]), None)
+        if video is None or video.path is None:
+            return web.Response(status=404, text="hushsplat: there is no such video any more.\n")
+        headers = {"Content-Disposition": 'attachment; filename="hushsplat.mp4"', "Content-Type": "video/mp4"}
+        return web.FileResponse(video.path, headers=headers)

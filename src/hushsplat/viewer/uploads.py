@@ -1,0 +1,131 @@
+"""Files that are dropped on the page: received with limits under names of our own, read by the package's readers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from aiohttp import web
+
+from hushsplat.io.eyenavgs import read_eyenavgs
+from hushsplat.io.scenes.scene import MAGIC, load
+from hushsplat.io.tracks import track_from_json, track_json
+from hushsplat.types.errors import HushsplatError, TrackError, ViewError
+from hushsplat.viewer.scene_entry import Exhibit
+from hushsplat.viewer.service import Studio
+
+MAX_TRACK_BYTES = 32 << 20
+MAX_NAME = 120  # characters
+PATIENCE_S = 60.0  # without a byte
+SPLAT_BYTES = 32  # of each Gaussian of a .splat, the one format that does not say what it is
+
+
+async def read_dropped_scene(request: web.Request, studio: Studio) -> Exhibit:
+    """The scene in the body of a request."""
+    name = _name(request)
+    limit = studio.options.max_upload_bytes
+    if limit == 0:
+        raise ViewError("this viewer takes no files; start it with --max-upload-mb.")
+    if studio.files_open >= studio.options.max_files:
+        raise ViewError(f"{name}: {studio.files_open} dropped scenes are open already; close one first.")
+    path = studio.new_file("")
+    try:
+        await _receive(request, path, limit, name)
+        return await studio.read(partial(_read_scene, path, name))
+    finally:
+        path.unlink(missing_ok=True)
+        path.with_suffix(".splat").unlink(missing_ok=True)
+
+
+async def read_dropped_track(request: web.Request, studio: Studio) -> str:
+    """The track in the body of a request, as our JSON."""
+    name = _name(request)
+    path = studio.new_file(".csv")
+    try:
+        await _receive(request, path, MAX_TRACK_BYTES, name)
+        return await studio.read(partial(_read_track, path, name))
+    finally:
+        path.unlink(missing_ok=True)
+
+
+async def received(request: web.Request) -> bytes:
+    """The body of a request, unless it is too long for a track."""
+    body = bytearray()
+    async for chunk in request.content.iter_chunked(1 << 16):
+        body += chunk
+        if len(body) > MAX_TRACK_BYTES:
+            raise ViewError(f"more than {MAX_TRACK_BYTES} bytes came; make the track shorter.")
+    return bytes(body)
+
+
+async def _receive(request: web.Request, path: Path, limit: int, name: str) -> None:
+    """Write the body to a file of ours, and no more of it than allowed."""
+    announced = request.content_length
+    if announced is not None and announced > limit:
+        raise ViewError(f"{name}: {announced} bytes are more than the {limit} that this viewer takes.")
+    received = 0
+    with path.open("wb") as file:
+        while True:
+            try:
+                chunk = await asyncio.wait_for(request.content.read(1 << 20), PATIENCE_S)
+            except asyncio.TimeoutError as error:
+                raise ViewError(f"{name}: nothing came for {PATIENCE_S:.0f} s; try again.") from error
+            if not chunk:
+                return
+            received += len(chunk)
+            if received > limit:
+                raise ViewError(f"{name}: has more than the {limit} bytes that this viewer takes.")
+            file.write(chunk)
+
+
+def _read_scene(path: Path, name: str) -> Exhibit:
+    """What kind of file it is, is seen in its first bytes; only a .splat has to say so by its name."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    if not any(start.startswith(magic) for magic in MAGIC):
+        size = path.stat().st_size
+        if not name.lower().endswith(".splat") or size == 0 or size % SPLAT_BYTES:
+            raise ViewError(f"{name}: is no scene; drop a .ply, .splat, .spz or .sog file, a track or a screenshot.")
+        path = path.rename(path.with_suffix(".splat"))
+    try:
+        return Exhibit.of(load(path), name)
+    except HushsplatError as error:
+        raise ViewError(str(error).replace(str(path), name)) from error
+    except MemoryError as error:
+        raise ViewError(f"{name}: there is not enough memory for it.") from error
+
+
+def _read_track(path: Path, name: str) -> str:
+    """Our JSON, or a recording of EyeNavGS."""
+    try:
+        if name.lower().endswith(".csv"):
+            return "".join(track_json(read_eyenavgs(path)))
+        content = parsed_json(path.read_bytes(), name)
+        if not isinstance(content, dict):
+            raise TrackError(f"{name}: is no track; expected a JSON object.")
+        text = "".join(track_json(track_from_json(name, content)))
+        if "keys" not in content:
+            return text
+        # The poses that the page edits, in the same form as the frames.
+        keys = "".join(track_json(track_from_json(f"{name}: keys", {**content, "frames": content["keys"]})))
+        return json.dumps({**json.loads(text), "keys": json.loads(keys)["frames"]})
+    except HushsplatError as error:
+        raise ViewError(str(error).replace(str(path), name)) from error
+
+
+def parsed_json(body: bytes, name: str) -> Any:
+    """The JSON in bytes; `name` is what errors call them."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:  # ValueError: syntax, encoding or endless digits
+        raise ViewError(f"{name}: is not JSON: {error}.") from error
+
+
+def _name(request: web.Request) -> str:
+    """What the page calls the file: only ever shown, never opened."""
+    name = unquote(request.query.get("name", "")) or "the file"
+    return "".join(letter for letter in name if letter.isprintable())[:MAX_NAME]

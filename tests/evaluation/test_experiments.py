@@ -1,0 +1,333 @@
+"""The experiments end to end on a tiny scene, and the arithmetic of their rows by hand."""
+
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hushsplat
+from hushsplat.cli.main import main
+from hushsplat.cli.measure import Measure, _for_scene
+from hushsplat.engines.cpu.denoise_names import HushConfig
+from hushsplat.evaluation import draw_jobs as drawing
+from hushsplat.evaluation import jobs as running
+from hushsplat.evaluation.experiments import (
+    SIGMAS,
+    Pace,
+    ablation_methods,
+    best_sigma,
+    methods_of,
+    static_tasks,
+    still_rows,
+    track_rows,
+    track_shot,
+)
+from hushsplat.evaluation.jobs import digest
+from hushsplat.evaluation.plan import Measuring, Plan, Reading, Task
+from hushsplat.evaluation.results import read_results
+from hushsplat.evaluation.shots import Method, SceneSource, Shot
+from hushsplat.io.weights import default_weights
+from hushsplat.scenes import scene_argument
+from hushsplat.stream import Noise
+from hushsplat.synth import home_camera
+from hushsplat.types.camera import Camera
+from hushsplat.types.errors import MeasureError
+from hushsplat.types.paths import orbit
+
+SCENE = SceneSource("synth:2k", None, "synth:2k")
+SMALL = ("--width", "48", "--height", "32", "--fps", "30", "--every", "5", "--frames", "2", "--quiet")
+
+
+def moving(frames: int = 8, every: int = 4) -> Shot:
+    track = orbit(np.array([0, -1.0, 0]), 3.0, turns=0.02, seconds=frames / 30, fps=30.0, width=32, height=24)
+    return track_shot(SCENE, "ring", track, Pace(None, every))
+
+
+def test_every_tenth_frame_counts_and_the_rest_is_history() -> None:
+    track = orbit(np.zeros(3), 3.0, seconds=1.0, fps=30.0, width=32, height=24)
+    shot = track_shot(SCENE, "ring", track, Pace(300.0, 10))
+    assert shot.measured == tuple(range(9, 291, 10))  # 29/30 s at 300 frames a second are 291 frames
+    assert len(shot.cameras) == 290  # nothing is drawn after the last one that counts
+    assert shot.fps == pytest.approx(30.0)
+    assert track_shot(SCENE, "ring", track, Pace(None, 10, 2)).measured == (9, 19)
+    assert track_shot(SCENE, "ring", track, Pace(None, 1)).measured == tuple(range(30))
+    with pytest.raises(MeasureError, match="ring: has 30 frames, so no 31th one; lower --every or raise --fps"):
+        track_shot(SCENE, "ring", track, Pace(None, 31))
+    with pytest.raises(MeasureError, match="--every and --frames must be at least 1, got 0 and None"):
+        Pace(None, 0)
+
+
+def test_track_rows_are_means_over_frames() -> None:
+    shot = moving()
+    task = Task(shot, Method("raw", "raw"), (3, 7))
+    readings = [Reading(task, {"psnr": [20.0, 30.0], "flicker": [None, 4.0]}, {"cvvdp": 7.5})]
+    rows, series = track_rows("navigation", readings)
+    head = {"scene": "synth:2k", "track": "ring", "method": "raw"}
+    assert rows == [{"experiment": "navigation", **head, "frames": 2, "psnr": 25.0, "flicker": 4.0, "cvvdp": 7.5}]
+    assert series == [{**head, "frame": [3, 7], "psnr": [20.0, 30.0], "flicker": [None, 4.0]}]
+
+
+def test_still_rows_are_means_over_views() -> None:
+    method, reference = Method("hush", "hush", HushConfig()), Method("reference", "reference")
+    camera = moving().cameras[0]
+    shots = [Shot(SCENE, name, (camera,) * 128, (127,)) for name in "ab"]
+    tasks = static_tasks(shots, [method, reference])
+    assert [task.frames for task in tasks] == [(15, 97, 127), (0,)] * 2
+    values = [[20.0, 26.0, 27.0], [31.0], [22.0, 28.0, 29.0], [33.0]]
+    rows = still_rows("static", [Reading(t, {"psnr": v}, {}) for t, v in zip(tasks, values, strict=True)])
+    assert [(row["method"], row["frames"], row["views"], row["psnr"]) for row in rows] == [
+        ("hush", 16, 2, 21.0),
+        ("hush", 98, 2, 27.0),
+        ("hush", 128, 2, 28.0),
+        ("reference", 0, 2, 32.0),
+    ]
+
+
+def test_of_the_heuristic_trusts_the_best_over_all_tracks_stays() -> None:
+    labels = [f"trust heuristic, σ = {sigma:g}" for sigma in SIGMAS]
+    rows = [{"method": "full", "psnr": 30.0}]
+    for values in ((20.0, 21.0, 25.0, 24.0, 23.0, 22.0), (20.0, 21.0, 22.0, 24.0, 23.0, 22.0)):
+        rows += [{"method": label, "psnr": psnr} for label, psnr in zip(labels, values, strict=True)]
+    notes: list[str] = []
+    kept, _ = best_sigma(rows, [], notes)
+    assert [row["method"] for row in kept] == ["full", labels[3], labels[3]]
+    assert "σ = 10: 24.00" in notes[0] and "best of 6" in notes[0]
+
+
+def test_hush_needs_a_payload_and_a_note_says_that_it_was_left_out() -> None:
+    scene, notes = scene_argument("synth:2k"), list[str]()
+    found = methods_of(("mean", "hush", "hush-zero-shot"), scene, 64, notes)
+    assert [(method.name, method.samples) for method in found] == [("mean", 64), ("hush-zero-shot", 0)]
+    assert notes == ["synth:2k has no payload, so hush could not be measured on it; hush-zero-shot can."]
+    with pytest.raises(MeasureError, match="synth:2k: none of the methods can be measured"):
+        methods_of(("hush",), scene, 64, [])
+    with pytest.raises(MeasureError, match=r"--methods takes of raw, exact, .*, got 'blurry'"):
+        methods_of(("blurry",), scene, 64, [])
+    payload = np.zeros((len(scene.gaussians), 10), dtype=np.float32)
+    trained = replace(scene, gaussians=replace(scene.gaussians, payload=payload))
+    assert {method.name for method in ablation_methods(trained, notes)} == {"hush"}
+    assert {method.name for method in ablation_methods(scene, notes)} == {"hush-zero-shot"}
+
+
+def test_the_mean_of_many_samples_comes_near_exact_and_frames_are_independent(tmp_path: Path) -> None:
+    shot = moving()
+    methods = [Method("mean", "mean", samples=256), Method("raw", "raw"), Method("exact", "exact")]
+    plan = Plan(tuple(Task(shot, method, shot.measured) for method in methods), Measuring(("psnr",)))
+    mean, raw, exact = (reading.values["psnr"] for reading in plan.run(tmp_path, 1))
+    assert np.mean(raw) + 3 < np.mean(mean) < np.mean(exact) + 0.5
+    alone = Plan((Task(shot, methods[1], shot.measured[1:]),), Measuring(("psnr",)))
+    assert alone.run(tmp_path / "alone", 1)[0].values["psnr"] == raw[1:]
+
+
+def test_a_still_camera_shows_the_same_flicker_as_its_noise(tmp_path: Path) -> None:
+    camera = Camera.look_at((0, -1, -3), (0, -1, 0), width=32, height=24)
+    shot = Shot(SCENE, "view", (camera,) * 16, (15,))
+    tasks = tuple(Task(shot, Method(name, name), (15,)) for name in ("raw", "mean", "reference"))
+    raw, mean, reference = Plan(tasks, Measuring(("psnr", "flicker"))).run(tmp_path, 1)
+    assert raw.values["flicker"][0] > 8 * mean.values["flicker"][0] > 0
+    assert reference.values == {"psnr": [100.0], "flicker": [0.0]}
+
+
+def test_weights_of_the_scene_are_for_hush_and_others_for_zero_shot() -> None:
+    own, foreign = default_weights(), default_weights()
+    methods = [Method("a", "hush", HushConfig()), Method("b", "hush-zero-shot", HushConfig()), Method("raw", "raw")]
+    tasks = tuple(Task(moving(), method, (3,)) for method in methods)
+    draws = Plan(tasks, Measuring(("psnr",), weights=own, zero_shot_weights=foreign)).draws
+    assert draws[0][0].weights is own
+    assert draws[1][0].weights is foreign
+    assert draws[2][0].weights is None
+
+
+def test_jobs_are_named_by_all_that_matters() -> None:
+    plan = Plan((Task(moving(), Method("raw", "raw"), (3,)),), Measuring())
+    job = plan.draws[0][0]
+    assert digest(job) == digest(Plan((Task(moving(), Method("raw", "raw"), (3,)),), Measuring()).draws[0][0])
+    other_scene = replace(job.shot, scene=replace(SCENE, stamp="newer"))
+    others = [
+        replace(job, noise=Noise(seed=1)),
+        replace(job, frames=(7,)),
+        replace(job, metrics=("psnr",)),
+        replace(job, shot=other_scene),
+        replace(job, shot=replace(job.shot, cameras=job.shot.cameras[::-1])),
+    ]
+    assert len({digest(one) for one in (job, *others)}) == 6
+
+
+@pytest.mark.parametrize(
+    ("experiment", "tracks"), [("navigation", ("walk", "turn")), ("ablation", ("head",)), ("zero-shot", ("dolly",))]
+)
+def test_tracks_end_to_end(
+    experiment: str, tracks: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out.json"
+    scenes = ("synth:1k", "synth:2k") if experiment == "navigation" else ("synth:1k",)
+    words = ["measure", experiment, *scenes, "--track", *tracks, "--ref-samples", "4", *SMALL]
+    assert main([*words, "-o", str(output), "--workers", "1", "--metrics", "psnr", "ssim", "flicker"]) == 0
+    found = read_results(output)
+    assert {(row["scene"], row["track"]) for row in found.rows} == set(product(scenes, tracks))
+    assert all(row["frames"] == 2 and 0 < row["psnr"] <= 100 for row in found.rows)
+    assert found.command.startswith(f"hushsplat measure {experiment} {' '.join(scenes)} --output")
+    assert found.missing == {} and found.versions["hushsplat"] == hushsplat.__version__
+    assert {asset["kind"] for asset in found.assets} == {"frame", "expected", "view", "video"}
+    assert all(found.asset_path(asset).is_file() for asset in found.assets)
+    assert not (tmp_path / "out.files" / "frames").exists()
+    out, _ = capsys.readouterr()
+    assert f"mean over {len(scenes) * len(tracks)} track" in out and "PSNR" in out and "hushsplat report" in out
+
+
+@pytest.mark.parametrize("experiment", ["static", "convergence"])
+def test_views_end_to_end(
+    experiment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["measure", experiment, "synth:2k", "--views", "2", "--methods", "st-taa", "hush-zero-shot"]
+    size = ("--width", "32", "--height", "24", "--quiet", "--workers", "1", "--metrics", "psnr", "flicker")
+    assert main([*words, *size]) == 0
+    found = read_results(tmp_path / "results.json")
+    counts = {(row["method"], row["frames"]) for row in found.rows}
+    if experiment == "static":
+        assert counts == {("st-taa", 128), ("hush-zero-shot", 16), ("hush-zero-shot", 128)}
+    else:
+        assert len(counts) == 2 * 14
+    psnr = {(row["method"], row["frames"]): row["psnr"] for row in found.rows}
+    assert psnr["hush-zero-shot", 128] > psnr["hush-zero-shot", 16]
+    assert all(row["views"] == 2 for row in found.rows)
+
+
+def rows_of(path: Path) -> list:
+    return [json.loads(path.read_text())[key] for key in ("rows", "series")]
+
+
+def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
+    words = ["measure", "navigation", "synth:2k", "--methods", "raw", "svgf", "hush-zero-shot", *SMALL]
+    for workers in ("1", "2"):
+        assert main([*words, "-o", str(tmp_path / f"{workers}.json"), "--workers", workers]) == 0
+    assert rows_of(tmp_path / "1.json") == rows_of(tmp_path / "2.json")
+
+
+KILLED = """
+import os, signal, sys
+from hushsplat.cli.main import main
+from hushsplat.cli.measure import Measure, _for_scene
+from hushsplat.evaluation import draw_jobs as drawing
+from hushsplat.evaluation import jobs as running
+
+jobs, run = [], running.done
+
+def done(*job):
+    jobs.append(job)
+    if len(jobs) == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run(*job)
+
+running.done = done
+main(sys.argv[1:])
+"""
+
+
+def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["measure", "navigation", "synth:2k", "--methods", "raw", "exact", "st-taa", "svgf", "hush-zero-shot"]
+    words += [*SMALL[:-3], "--frames", "3", "--quiet", "--workers", "1"]
+    killed, whole = tmp_path / "killed.json", tmp_path / "whole.json"
+    process = subprocess.run([sys.executable, "-c", KILLED, *words, "-o", str(killed)], timeout=120, check=False)
+    assert process.returncode == -signal.SIGKILL
+    parts = tmp_path / "killed.files" / "parts"
+    kept = len(list(parts.glob("*.json")))
+    assert kept == 3 and not killed.exists()
+
+    done: list[str] = []
+    run = running.done
+    monkeypatch.setattr(running, "done", lambda job, *rest: (done.append(digest(job)), run(job, *rest))[1])
+    assert main([*words, "-o", str(killed)]) == 0
+    again = len(done)
+    assert main([*words, "-o", str(whole)]) == 0
+    assert again == len(done) - again - kept
+    assert rows_of(killed) == rows_of(whole)
+    assert not parts.exists()
+
+
+def test_a_frame_that_is_gone_is_drawn_again(tmp_path: Path) -> None:
+    shot = moving()
+    plan = Plan((Task(shot, Method("raw", "raw"), shot.measured),), Measuring(("psnr",)))
+    plan.run(tmp_path, 1)
+    picture = plan.draws[0][0].pictures(tmp_path)[0]
+    picture.unlink()
+    plan.run(tmp_path, 1)
+    assert picture.is_file()
+    next((tmp_path / "parts").glob("*.json")).write_text("{")  # half a file is none
+    plan.run(tmp_path, 1)
+
+
+def test_timing_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "times.json"
+    words = ["measure", "timing", "synth:1k", "--width", "32", "--height", "24", "--rounds", "1", "--cameras", "2"]
+    assert main([*words, "-o", str(output), "--quiet"]) == 0
+    found = read_results(output)
+    times = {row["method"]: row for row in found.rows}
+    assert list(times)[:4] == ["reference", "raw", "st-taa", "svgf"]
+    assert times["raw"]["speedup"] == pytest.approx(times["reference"]["time_ms"] / times["raw"]["time_ms"])
+    assert "hush-zero-shot: spatial filter" in times and times["raw"]["frames"] == 2
+    out, _ = capsys.readouterr()
+    assert "milliseconds per frame" in out and "the denoiser's parts" in out
+
+
+def test_what_should_be_seen_is_the_same_kept_or_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shot = moving()
+    plan = Plan((Task(shot, Method("svgf", "svgf"), shot.measured),), Measuring())
+    kept = plan.run(tmp_path / "kept", 1)[0].values
+    assert len(list((tmp_path / "kept").rglob("expected/*.npy"))) == 4  # two frames that count and two before them
+    monkeypatch.setattr(drawing, "MOST_KEPT_BYTES", 0)
+    assert plan.run(tmp_path / "drawn", 1)[0].values == kept
+    assert not list((tmp_path / "drawn").rglob("*.npy"))
+
+
+def test_what_was_kept_is_not_done_again_for_one_method_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["measure", "navigation", "synth:1k", *SMALL, "--workers", "1", "--keep", "-o", str(tmp_path / "r.json")]
+    words += ["--metrics", "psnr", "--methods", "raw"]
+    assert main(words) == 0
+    done: list[str] = []
+    run = running.done
+    monkeypatch.setattr(running, "done", lambda job, *rest: (done.append(job.method.name), run(job, *rest))[1])
+    assert main([*words, "svgf"]) == 0
+    assert done == ["svgf"]
+    assert [row["method"] for row in read_results(tmp_path / "r.json").rows] == ["raw", "svgf"]
+
+
+ORPHANS = """
+import multiprocessing, os, signal, time
+from concurrent.futures import ProcessPoolExecutor
+from hushsplat.evaluation.jobs import _live_with_parent
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    executor = ProcessPoolExecutor(1, mp_context=context, initializer=_live_with_parent)
+    print(executor.submit(os.getpid).result(), flush=True)
+    executor.submit(time.sleep, 600)
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_no_worker_outlives_a_run_that_was_killed(tmp_path: Path) -> None:
+    script = tmp_path / "orphans.py"
+    script.write_text(ORPHANS)
+    killed = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, timeout=120, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert int(killed.stdout) > 0  # the pipe's end came only when the worker, which holds it too, had ended
+
+
+def test_a_track_of_one_scene_only_and_one_moved_to_the_scenes_own_camera() -> None:
+    command = Measure("navigation", ("synth:1k",), track=("synth:1k=a.json", "other=b.json", "walk"))
+    assert list(_for_scene(command.track, "synth:1k")) == ["a.json", "walk"]
+    assert list(_for_scene(command.track, "other.ply")) == ["b.json", "walk"]
+    ring = orbit(np.array([5.0, 0, 5.0]), 2.0, turns=0.1, seconds=0.5, fps=30.0)
+    moved = command._anchored(ring, scene_argument("synth:1k"), 0.5)
+    places, before = moved.world_from_camera[:, :3, 3], ring.world_from_camera[:, :3, 3]
+    assert places[0] == pytest.approx(home_camera().position)
+    assert np.linalg.norm(places[-1] - places[0]) == pytest.approx(0.5 * np.linalg.norm(before[-1] - before[0]))

@@ -1,0 +1,61 @@
+"""How sharp moving frames are, on machines of all speeds."""
+
+from __future__ import annotations
+
+import pytest
+
+from hushsplat.viewer.pace import HOLD, TARGET_MS, Pace
+
+
+def drive(pace: Pace, fixed_ms: float, pixels_ms: float, frames: int = 120) -> list[float]:
+    """The scales while the camera moves, on a machine with these times."""
+    scales = []
+    for _ in range(frames):
+        scales.append(pace.scale)
+        pace.took(pace.scale, fixed_ms + pixels_ms * pace.scale**2)
+    return scales
+
+
+@pytest.mark.parametrize(
+    ("fixed_ms", "pixels_ms", "scale"),
+    [
+        (2.0, 10.0, 1.0),  # a fast machine
+        (10.0, 60.0, 0.8),  # 48 ms
+        (10.0, 150.0, 0.5),  # 47 ms
+        (10.0, 2000.0, 0.25),  # as low as it gets
+        (100.0, 400.0, 0.25),  # slow, but without the pixels it would be three times as slow
+    ],
+)
+def test_settles_at_the_sharpest_that_is_in_time(fixed_ms: float, pixels_ms: float, scale: float) -> None:
+    assert drive(Pace(), fixed_ms, pixels_ms)[-60:] == [scale] * 60
+
+
+def test_is_not_coarse_for_nothing() -> None:
+    scales = drive(Pace(), 100.0, 40.0, frames=1000)
+    assert 0.25 in scales  # it was tried
+    assert scales.count(0.64) > 0.9 * len(scales)
+    first = scales.index(0.25)
+    assert 0.25 not in scales[first + 10 : first + HOLD]
+
+
+def test_follows_a_machine_that_gets_busy_and_free_again() -> None:
+    pace = Pace()
+    calm = drive(pace, 10.0, 60.0)[-1]
+    assert drive(pace, 40.0, 240.0)[-1] < calm
+    assert drive(pace, 10.0, 60.0)[-1] == calm
+
+
+def test_a_single_slow_frame_changes_nothing() -> None:
+    pace = Pace()
+    drive(pace, 10.0, 60.0)
+    before = pace.scale
+    pace.took(before, 1.5 * TARGET_MS)
+    assert pace.scale == before
+
+
+def test_a_frame_of_another_scale_teaches_nothing() -> None:
+    pace = Pace()
+    before = pace.scale
+    for _ in range(20):
+        pace.took(0.123, 10 * TARGET_MS)
+    assert pace.scale == before

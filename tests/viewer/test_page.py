@@ -1,0 +1,323 @@
+"""The page in a real browser, with the hands of a user."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+
+import numpy as np
+from client import pixels, psnr
+from PIL import Image
+from playwright.sync_api import Browser, Page
+from watch import listen, wait_for_frame
+
+import hushsplat
+from hushsplat.io.images import to_bytes
+from hushsplat.types.camera import Camera
+from hushsplat.types.gaussians import Gaussians
+from hushsplat.viewer.launch import Viewer
+from hushsplat.viewer.protocol import pinhole
+
+SHARP = "!frame.moving && frame.still_frames >= 1"
+# The canvas as it is, without what floats above it.
+CANVAS = "() => document.getElementById('picture').toDataURL('image/png').split(',')[1]"
+
+
+def picture(page: Page) -> np.ndarray:
+    return pixels(base64.b64decode(page.evaluate(CANVAS)))
+
+
+def camera_of(page: Page) -> Camera:
+    """The page's camera, as the package has cameras."""
+    told = page.evaluate("() => ({ matrix: hushsplat.camera.matrix, fov: hushsplat.camera.fov })")
+    size = page.evaluate("() => [hushsplat.stage.canvas.width, hushsplat.stage.canvas.height]")
+    return pinhole(np.array(told["matrix"]), float(told["fov"]), *size)
+
+
+def choose(page: Page, *methods: str) -> None:
+    page.evaluate("(m) => hushsplat.panel.setSides(m.map((method) => ({ method, show: 'picture' })))", list(methods))
+
+
+def shown_methods(*methods: str) -> str:
+    names = ",".join(methods)
+    return f"frame.sides.map((side) => side.method).join() === '{names}' && {SHARP}"
+
+
+def drag(page: Page, x: float, y: float) -> None:
+    page.mouse.move(180, 140)
+    page.mouse.down()
+    for step in range(1, 6):
+        page.mouse.move(180 + x * step / 5, 140 + y * step / 5)
+    page.mouse.up()
+
+
+def pose(page: Page) -> np.ndarray:
+    return np.array(page.evaluate("() => hushsplat.camera.matrix"))
+
+
+def test_page_shows_the_scene_and_its_name(page: Page, scene: Gaussians) -> None:
+    assert page.title() == "room · hushsplat"
+    assert page.inner_text("#scene-size") == "10,000 surfels"
+    wait_for_frame(page, SHARP)
+    assert picture(page).std() > 20  # a picture, not a colour
+    assert re.search(r"360×240", page.inner_text("#stats"))
+
+
+def test_picture_is_the_engines_frame_for_the_same_camera(page: Page, scene: Gaussians) -> None:
+    choose(page, "reference")
+    wait_for_frame(page, shown_methods("reference"))
+    expected = to_bytes(hushsplat.render(scene, camera_of(page), "reference").color)
+    assert psnr(picture(page), expected) > 35  # what JPEG leaves
+    drag(page, 60, 10)
+    wait_for_frame(page, f"{shown_methods('reference')} && frame.sequence === hushsplat.sequence()")
+    assert psnr(picture(page), expected) < 25
+    assert psnr(picture(page), to_bytes(hushsplat.render(scene, camera_of(page), "reference").color)) > 35
+
+
+def test_drag_orbits_about_the_pivot(page: Page) -> None:
+    before, seen = pose(page), picture(page)
+    pivot, distance = page.evaluate("() => [hushsplat.camera.pivot, hushsplat.camera.distance]")
+    drag(page, 80, 20)
+    wait_for_frame(page, "frame.sequence === hushsplat.sequence()")
+    assert np.linalg.norm(pose(page)[:3, 3] - before[:3, 3]) > 0.1
+    assert np.allclose(page.evaluate("() => hushsplat.camera.pivot"), pivot)
+    assert np.isclose(page.evaluate("() => hushsplat.camera.distance"), distance)
+    assert psnr(picture(page), seen) < 25
+
+
+def test_flying_with_keys_moves_ahead_and_stops(page: Page) -> None:
+    page.keyboard.press("f")
+    before = pose(page)
+    page.keyboard.down("w")
+    page.wait_for_timeout(250)
+    page.keyboard.up("w")
+    page.wait_for_timeout(60)
+    after = pose(page)
+    step = after[:3, 3] - before[:3, 3]
+    assert step @ before[:3, 2] > 0.99 * np.linalg.norm(step) > 0
+    page.wait_for_timeout(100)
+    assert (pose(page) == after).all()
+
+
+def test_wheel_comes_nearer(page: Page) -> None:
+    before = page.evaluate("() => hushsplat.camera.distance")
+    page.mouse.move(200, 150)
+    page.mouse.wheel(0, -200)
+    page.wait_for_function(f"() => hushsplat.camera.distance < {0.95 * before}")
+
+
+def test_double_click_turns_about_what_is_there(page: Page, scene: Gaussians) -> None:
+    before = pose(page)
+    page.mouse.dblclick(250, 190)
+    page.wait_for_function("() => document.getElementById('pivot').classList.contains('seen')")
+    assert (pose(page) == before).all()  # the picture does not jump
+    camera = camera_of(page)
+    point = camera.camera_from_world @ [*page.evaluate("() => hushsplat.camera.pivot"), 1]
+    assert np.allclose(camera.fx * point[0] / point[2] + camera.cx, 250, atol=0.5)
+    assert np.allclose(camera.fy * point[1] / point[2] + camera.cy, 190, atol=0.5)
+    depth = hushsplat.render(scene, camera, "reference").depth[185:196, 245:256]
+    assert 0.7 * depth.min() < point[2] < 1.3 * depth.max()
+
+
+def test_refines_when_still_then_rests(page: Page) -> None:
+    page.set_viewport_size({"width": 200, "height": 140})
+    frame = wait_for_frame(page, "frame.still_frames === frame.still_limit")
+    assert frame["still_limit"] == 128
+    page.wait_for_timeout(400)
+    assert page.evaluate("() => hushsplat.stage.header.frame") == frame["frame"]
+    noisy = wait_for_noise(page, 1)
+    calm = wait_for_noise(page, 60)
+    assert calm < 0.6 * noisy
+
+
+def wait_for_noise(page: Page, frames: int) -> float:
+    """How much neighbouring pixels differ after so many frames of `mean`."""
+    choose(page, "raw")
+    wait_for_frame(page, shown_methods("raw"))
+    choose(page, "mean")
+    wait_for_frame(page, f"{shown_methods('mean')} && frame.still_frames >= {frames}")
+    return float(np.abs(np.diff(picture(page).astype(float), axis=1)).mean())
+
+
+def test_method_menu_offers_all_and_changes_the_picture(page: Page) -> None:
+    names = page.eval_on_selector_all("#method-a option:not(:disabled)", "options => options.map(o => o.value)")
+    assert set(names) == {"hush-zero-shot", "raw", "mean", "st-taa", "taa", "svgf", "svgf-tuned", "reference", "exact"}
+    for name in names:
+        page.select_option("#method-a", name)
+        wait_for_frame(page, shown_methods(name))
+
+
+def test_split_view_shows_both_methods_of_one_camera(page: Page, scene: Gaussians) -> None:
+    page.select_option("#method-a", "reference")
+    page.keyboard.press("x")
+    page.select_option("#method-b", "exact")
+    wait_for_frame(page, shown_methods("reference", "exact"))
+    box = page.locator("#divider").bounding_box()
+    assert box is not None and abs(box["x"] + box["width"] / 2 - 180) < 2
+    both = [to_bytes(hushsplat.render(scene, camera_of(page), name).color) for name in ("reference", "exact")]
+    page.mouse.move(180, 170)
+    page.mouse.down()
+    page.mouse.move(120, 170, steps=3)
+    page.mouse.up()
+    seen = picture(page)
+    assert psnr(seen[:, :118], both[0][:, :118]) > 35
+    assert psnr(seen[:, 122:], both[1][:, 122:]) > 35
+    page.keyboard.press("Escape")
+    page.locator("#split").click()
+    wait_for_frame(page, shown_methods("reference"))
+    assert page.locator("#divider").is_hidden()
+
+
+def test_views_behind_the_picture_have_a_legend(page: Page) -> None:
+    page.locator("#settings").click()
+    page.select_option("#show-a", "frames_s")
+    wait_for_frame(page, f"frame.sides[0].show === 'frames_s' && {SHARP}")
+    assert "accumulated frames" in page.inner_text("#legends")
+    assert "128" in page.inner_text("#legends")
+
+
+def test_sliders_reach_the_denoiser(page: Page) -> None:
+    page.locator("#settings").click()
+    page.fill("#cap-s", "0")
+    page.select_option("#show-a", "frames_s")
+    frame = wait_for_frame(page, "frame.legends[0] && frame.legends[0].ticks[2] === 1")
+    assert frame["sides"][0]["show"] == "frames_s"
+    page.fill("#samples", "2")
+    page.fill("#gamma", "1")
+    page.fill("#stab", "0.5")
+    draw = page.evaluate("() => hushsplat.panel.draw")
+    assert (draw["samples"], draw["config"]["stabilise_weight"]) == (4, 0.5)
+    page.locator("#defaults").click()
+    assert page.evaluate("() => hushsplat.panel.draw.samples") == 1
+
+
+def test_another_way_up_levels_the_horizon(page: Page) -> None:
+    page.keyboard.press("u")
+    up = page.evaluate("() => hushsplat.camera.up")
+    assert up == [0, 1, 0]
+    assert abs(pose(page)[:3, 0] @ up) < 1e-6
+    page.keyboard.press("h")
+    page.wait_for_function("() => hushsplat.camera.up[1] === -1")
+
+
+def test_link_opens_the_same_view(page: Page, browser: Browser, complaints: list[str]) -> None:
+    page.keyboard.press("x")
+    drag(page, -70, 15)
+    before = pose(page)
+    page.wait_for_function("() => location.hash.includes('m=') && location.hash.includes('d=')")
+    page.wait_for_timeout(500)
+    other = browser.new_page(viewport={"width": 360, "height": 240}, reduced_motion="reduce")
+    listen(other, complaints)
+    other.goto(page.url)
+    wait_for_frame(other, "frame.sides.length === 2")
+    assert np.allclose(pose(other), before, atol=1e-5)
+    other.close()
+
+
+def test_two_clients_do_not_mix(
+    page: Page, browser: Browser, viewer: Viewer, complaints: list[str], scene: Any
+) -> None:
+    other = browser.new_page(viewport={"width": 300, "height": 200}, reduced_motion="reduce")
+    listen(other, complaints)
+    other.goto(viewer.url)
+    wait_for_frame(other)
+    choose(page, "reference")
+    choose(other, "reference")
+    drag(page, 90, 0)
+    for one in (page, other):
+        wait_for_frame(one, f"{shown_methods('reference')} && frame.sequence === hushsplat.sequence()")
+        assert psnr(picture(one), to_bytes(hushsplat.render(scene, camera_of(one), "reference").color)) > 35
+    other.close()
+
+
+def test_screenshot_has_the_camera_inside(page: Page) -> None:
+    drag(page, 30, -10)
+    wait_for_frame(page, f"frame.sequence === hushsplat.sequence() && {SHARP}")
+    before = pose(page)
+    with page.expect_download() as download:
+        page.keyboard.press("p")
+    path = download.value.path()
+    image = Image.open(io.BytesIO(path.read_bytes()))
+    assert download.value.suggested_filename == "room.png"
+    assert image.size == (360, 240)
+    drag(page, 50, 0)
+    page.set_input_files("#file", {"name": "back.png", "mimeType": "image/png", "buffer": path.read_bytes()})
+    page.wait_for_function(f"() => Math.abs(hushsplat.camera.eye[0] - {before[0, 3]}) < 1e-9")
+    assert np.allclose(pose(page), before, atol=1e-12)
+
+
+def test_help_lists_the_keys_and_everything_has_a_name(page: Page) -> None:
+    page.keyboard.press("?")
+    assert "turn about the pivot" in page.inner_text("#keys-help")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#keys-help", state="hidden")
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll("button, select, input:not([type=file])")].filter((e) =>
+        !(e.getAttribute("aria-label") || e.textContent.trim() || e.labels?.length)).map((e) => e.id)"""
+    )
+    assert nameless == []
+
+
+STICKING_OUT = """() => [...document.querySelectorAll("button, select, input, strong, #rail")].filter((element) => {
+  const box = element.getBoundingClientRect();
+  return box.width && (box.left < 0 || box.right > innerWidth);
+}).map((element) => element.id || element.textContent)"""
+
+
+def test_two_fingers_pan_and_pinch(browser: Browser, viewer: Viewer, complaints: list[str]) -> None:
+    phone = browser.new_page(
+        viewport={"width": 300, "height": 500},
+        has_touch=True,
+        is_mobile=True,
+        device_scale_factor=2,
+        reduced_motion="reduce",
+    )
+    listen(phone, complaints)
+    phone.goto(viewer.url)
+    frame = wait_for_frame(phone, SHARP)
+    assert (frame["width"], frame["height"]) == (600, 1000)  # every pixel of the screen
+    before = phone.evaluate("() => hushsplat.camera.distance")
+    touch = phone.context.new_cdp_session(phone)
+
+    def fingers(kind: str, *places: tuple[int, int]) -> None:
+        points = [{"x": x, "y": y, "id": index} for index, (x, y) in enumerate(places)]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    fingers("touchStart", (120, 250), (180, 250))
+    fingers("touchMove", (100, 250), (200, 250))
+    fingers("touchMove", (90, 250), (210, 250))
+    fingers("touchEnd")
+    phone.wait_for_function(f"() => hushsplat.camera.distance < {0.7 * before}")
+    eye = pose(phone)
+    fingers("touchStart", (150, 250))
+    fingers("touchMove", (200, 250))
+    fingers("touchEnd")
+    phone.wait_for_function(f"() => Math.abs(hushsplat.camera.matrix[0][0] - {eye[0, 0]}) > 0.01")
+    phone.evaluate("() => { hushsplat.panel.toggleSplit(); hushsplat.timeline.toggle(true); }")
+    assert phone.evaluate(STICKING_OUT) == []
+    phone.evaluate("() => { hushsplat.timeline.toggle(false); document.getElementById('settings').click(); }")
+    assert phone.evaluate(STICKING_OUT) == []
+    phone.close()
+    assert complaints == []
+
+
+def test_page_comes_back_after_the_server_restarts(browser: Browser, scene: Gaussians, complaints: list[str]) -> None:
+    first = hushsplat.view(scene, name="room", port=0)
+    opened = browser.new_page(viewport={"width": 300, "height": 200}, reduced_motion="reduce")
+    listen(opened, complaints)
+    opened.goto(first.url)
+    wait_for_frame(opened)
+    drag(opened, 40, 0)
+    before = pose(opened)
+    first.close()
+    opened.wait_for_selector("#offline:not([hidden])")
+    with hushsplat.view(scene, name="room", port=first.port):
+        opened.wait_for_selector("#offline", state="hidden")
+        opened.evaluate("() => { hushsplat.stage.old = hushsplat.stage.header; }")
+        wait_for_frame(opened, "frame !== hushsplat.stage.old")
+        assert (pose(opened) == before).all()  # the view stays
+        opened.close()
+    expected = ("WebSocket", "ERR_CONNECTION_REFUSED")  # the browser reports each try, and an icon that it fetches late
+    complaints[:] = [text for text in complaints if not any(part in text for part in expected)]
+    assert complaints == []

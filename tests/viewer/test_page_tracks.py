@@ -1,0 +1,229 @@
+"""Tracks on the page: record, play, scrub, trim, edit, save, load, and render to a video."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from playwright.sync_api import Page
+from watch import wait_for_frame
+
+import hushsplat
+from hushsplat.io.scenes.scene import save
+from hushsplat.io.tracks import read_track, track_json, write_track
+from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.paths import dolly
+from hushsplat.types.track import Track
+
+DRAG = """async ([x, y]) => {
+  for (let step = 0; step < 12; step += 1) {
+    hushsplat.camera.orbit(x / 12, y / 12);
+    await new Promise((resolve) => requestAnimationFrame(resolve));
+  }
+}"""
+AT = "(times) => times.map((time) => hushsplat.timeline.track.at(time).eye)"
+# Follows the camera while the track plays: where the playhead was, and where the camera.
+PLAYED = """async () => {
+  const { timeline, camera } = hushsplat, poses = [];
+  camera.addEventListener("change", () => poses.push([timeline.time, camera.matrix]));
+  timeline.play();
+  while (timeline.playing) await new Promise((resolve) => requestAnimationFrame(resolve));
+  return poses;
+}"""
+
+
+def saved(page: Page, path: Path) -> Track:
+    with page.expect_download() as download:
+        page.locator("#track-save").click()
+    assert download.value.suggested_filename == "track.json"
+    download.value.save_as(path)
+    return read_track(path)
+
+
+def load(page: Page, path: Path) -> None:
+    page.set_input_files("#file", path)
+    page.wait_for_function("() => !hushsplat.timeline.track.empty")
+
+
+def test_a_recording_plays_back_the_same_poses(page: Page, tmp_path: Path) -> None:
+    page.keyboard.press("b")
+    page.evaluate(DRAG, [0.5, 0.1])
+    page.wait_for_timeout(300)  # a rest is part of it
+    page.evaluate(DRAG, [-0.3, 0.0])
+    page.keyboard.press("b")
+    track = saved(page, tmp_path / "walk.json")
+    assert len(track) > 20
+    assert 0.3 < track.duration_s < 20  # real times
+    assert np.diff(track.times_s).max() > 0.25  # the rest
+    played = page.evaluate(PLAYED)
+    assert len(played) > 5
+    times, order = np.unique(np.array([time for time, _ in played], dtype=np.float64), return_index=True)
+    poses = np.array([matrix for _, matrix in played])[order]
+    expected = track.interpolate(np.clip(times, 0, track.times_s[-1])).world_from_camera
+    assert np.allclose(poses, expected, atol=1e-6)
+    # At the recorded times it is the recorded pose itself.
+    exact = page.evaluate(
+        "() => hushsplat.timeline.track.keys.map(({ time }) => hushsplat.timeline.track.at(time).eye)"
+    )
+    assert np.allclose(exact, track.world_from_camera[:, :3, 3], atol=1e-9)
+
+
+def test_the_pages_curve_is_the_packages(page: Page, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    track = hushsplat.walk_track(8, 1.0)
+    times = np.sort(rng.uniform(0, 10, len(track)))
+    keyed = Track(track.width, track.height, track.fx, track.fy, track.cx, track.cy, times, track.world_from_camera)
+    write_track(keyed, tmp_path / "keys.json")
+    load(page, tmp_path / "keys.json")
+    at = np.sort(rng.uniform(times[0], times[-1], 50))
+    eyes = page.evaluate(AT, (at - times[0]).tolist())
+    assert np.allclose(eyes, keyed.interpolate(at).world_from_camera[:, :3, 3], atol=1e-9)
+
+
+def test_key_poses_make_a_track_that_can_be_edited(page: Page, tmp_path: Path) -> None:
+    page.keyboard.press("k")
+    for _ in range(2):
+        page.evaluate(DRAG, [0.4, 0.0])
+        page.keyboard.press("k")
+    keys = page.evaluate("() => hushsplat.timeline.track.keys.map(({ time }) => time)")
+    assert keys == [0, 2, 4]
+    page.locator("#key-before").click()  # the one in the middle
+    page.evaluate(DRAG, [0.0, 0.3])
+    page.locator("#key-set").click()
+    eye = page.evaluate("() => hushsplat.camera.eye")
+    track = saved(page, tmp_path / "keys.json")
+    assert len(track) == 121  # thirty frames a second, so that every reader flies the same curve
+    assert np.allclose(track.world_from_camera[60, :3, 3], eye)
+    turns = np.linalg.norm(np.diff(track.world_from_camera[:, :3, 2], axis=0), axis=1)
+    assert np.abs(np.diff(turns)).max() < 0.2 * turns.max()  # no jerk at the keys
+    page.keyboard.press("Delete")
+    assert page.evaluate("() => hushsplat.timeline.track.keys.length") == 2
+    page.locator("#track-clear").click()
+    load(page, tmp_path / "keys.json")
+    assert page.evaluate("() => hushsplat.timeline.track.keys.length") == 3  # the keys come back as keys
+
+
+def test_keys_move_on_the_rail(page: Page) -> None:
+    page.keyboard.press("k")
+    page.evaluate(DRAG, [0.4, 0.0])
+    page.keyboard.press("k")
+    rail, key = page.locator("#rail").bounding_box(), page.locator("#keys i").nth(1).bounding_box()
+    assert rail is not None and key is not None
+    page.mouse.move(key["x"] + key["width"] / 2, key["y"] + key["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(rail["x"] + rail["width"] / 2, key["y"] + 4, steps=4)
+    page.mouse.up()
+    assert 0.6 < page.evaluate("() => hushsplat.timeline.track.end") < 1.6
+
+
+def test_scrub_and_trim(page: Page, tmp_path: Path) -> None:
+    straight = dolly([0, -1.5, -4], [1, -1.5, -4], [0.5, -1, 0], seconds=2.0, fps=30.0)
+    write_track(straight, tmp_path / "dolly.json")
+    load(page, tmp_path / "dolly.json")
+    rail = page.locator("#rail").bounding_box()
+    assert rail is not None
+    page.mouse.click(rail["x"] + rail["width"] / 2, rail["y"] + 20)
+    time, eye = page.evaluate("() => [hushsplat.timeline.time, hushsplat.camera.eye]")
+    assert abs(time - straight.duration_s / 2) < 0.05
+    assert np.allclose(eye, straight.interpolate(np.array([time])).world_from_camera[0, :3, 3], atol=1e-6)
+    wait_for_frame(page, "frame.sequence === hushsplat.sequence()")
+    handle = page.locator("#handle-a").bounding_box()
+    assert handle is not None
+    page.mouse.move(handle["x"] + 8, handle["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(rail["x"] + rail["width"] / 4, handle["y"] + 10, steps=3)
+    page.mouse.up()
+    page.locator("#trim").click()
+    start, end, first = page.evaluate(
+        "() => { const { track } = hushsplat.timeline; return [track.start, track.end, track.at(0).eye]; }"
+    )
+    assert start == 0 and abs(end - 0.75 * straight.duration_s) < 0.05
+    at = np.array([straight.duration_s - end])
+    assert np.allclose(first, straight.interpolate(at).world_from_camera[0, :3, 3], atol=1e-6)
+
+
+def test_fewer_keys_stay_close_to_the_recording(page: Page, tmp_path: Path) -> None:
+    walk = hushsplat.walk_track(6, 30)
+    write_track(walk, tmp_path / "walk.json")
+    load(page, tmp_path / "walk.json")
+    page.locator("#simplify").click()
+    few = page.evaluate("() => hushsplat.timeline.track.keys.length")
+    assert 4 <= few < 90
+    eyes = np.array(page.evaluate(AT, walk.times_s.tolist()))
+    radius = page.evaluate("() => hushsplat.camera.radius")
+    assert np.linalg.norm(eyes - walk.world_from_camera[:, :3, 3], axis=1).max() < 0.011 * radius
+
+
+def test_a_track_is_rendered_to_mp4_and_can_be_cancelled(page: Page, tmp_path: Path) -> None:
+    write_track(hushsplat.walk_track(0.5, 30), tmp_path / "walk.json")
+    load(page, tmp_path / "walk.json")
+    page.select_option("#video-fps", "24")
+    page.locator("#video").click()
+    page.wait_for_selector("#video-save:not([hidden])")
+    assert "12 frames" in page.inner_text("#video-progress")
+    with page.expect_download() as download:
+        page.locator("#video-save").click()
+    with av.open(io.BytesIO(download.value.path().read_bytes())) as container:
+        frames = [frame for frame in container.decode(video=0)]
+    assert len(frames) == 12 and (frames[0].width, frames[0].height) == (360, 240)
+    write_track(hushsplat.walk_track(60, 5), tmp_path / "long.json")
+    load(page, tmp_path / "long.json")
+    page.wait_for_function("() => hushsplat.timeline.track.duration > 50")
+    page.locator("#video").click()
+    page.wait_for_selector("#video-cancel:not([hidden])")
+    page.wait_for_function("() => document.querySelector('#video-progress progress').value > 0")
+    page.locator("#video-cancel").click()
+    page.wait_for_selector("#video-progress", state="hidden")
+    assert page.locator("#video").is_enabled()
+
+
+DROP = """([name, text]) => {
+  const data = new DataTransfer();
+  data.items.add(new File([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], name));
+  for (const kind of ["dragenter", "dragover", "drop"]) {
+    document.body.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }));
+  }
+}"""
+
+
+def drop(page: Page, name: str, body: bytes) -> None:
+    page.evaluate(DROP, [name, base64.b64encode(body).decode()])
+
+
+def test_a_dropped_scene_opens_and_closes(page: Page, scene: Gaussians, tmp_path: Path) -> None:
+    save(scene.take(np.arange(500)), tmp_path / "part.ply")
+    drop(page, "part.ply", (tmp_path / "part.ply").read_bytes())
+    page.wait_for_function("() => hushsplat.panel.scene.gaussians === 500")
+    assert page.inner_text("#scene-name") == "part.ply"
+    wait_for_frame(page, "frame.sequence === hushsplat.sequence()")
+    page.locator("#close-file").click()
+    page.wait_for_function("() => hushsplat.panel.scene.gaussians === 10000")
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "said"),
+    [
+        ("cat.jpg", b"\xff\xd8 a cat", "cat.jpg: is no scene"),
+        ("walk.json", b"{}", "walk.json: format is missing"),
+        ("other.png", b"\x89PNG\r\n\x1a\n", "other.png: is no screenshot of hushsplat"),
+    ],
+)
+def test_what_cannot_be_opened_is_said(page: Page, complaints: list[str], name: str, body: bytes, said: str) -> None:
+    drop(page, name, body)
+    page.wait_for_function(f"() => document.getElementById('notes').textContent.includes({json.dumps(said)})")
+    assert page.locator(".note.error").count() == 1
+    complaints[:] = [text for text in complaints if "400 (Bad Request)" not in text]  # the browser tells of it too
+
+
+def test_a_track_dropped_as_text_flies(page: Page) -> None:
+    drop(page, "walk.json", "".join(track_json(hushsplat.walk_track(0.3, 30))).encode())
+    page.wait_for_function("() => hushsplat.timeline.track.keys.length === 9")
+    page.keyboard.press(" ")
+    page.wait_for_function(
+        "() => hushsplat.timeline.time >= hushsplat.timeline.track.end && !hushsplat.timeline.playing"
+    )
