@@ -31,9 +31,6 @@ MAX_FLIPPED = 1e-4  # share of pixels where a threshold (depth re-seed, rescue) 
         (HushConfig(gate=0, zero_shot=True), 5, (33, 65), ()),
         (HushConfig(gate=0, smooth_errors=3.0), 5, (450, 40), ()),
         (PAPER, 12, (97, 61), (5,)),
-        (HushConfig(trust_at_half=True), 24, (97, 61), (8,)),
-        (HushConfig(trust_at_half=True, zero_shot=True), 5, (450, 70), ()),
-        (HushConfig(trust_at_half=True, trust="heuristic"), 4, (34, 52), ()),
     ],
 )
 def test_engine_equals_twin(config, frames, size, still):
@@ -51,10 +48,9 @@ def test_every_build_of_the_engine_equals_twin(instruction_set, zero_shot):
         _engine.choose_instruction_set(in_use)
 
 
-@pytest.mark.parametrize("trust_at_half", [False, True])
 @pytest.mark.parametrize("size", [(1, 1), (1, 9), (2, 3), (9, 1), (17, 5), (410, 4)])
-def test_engine_equals_twin_in_small_pictures(size, trust_at_half):
-    check_stream(noisy_walk(4, *size), HushConfig(trust_at_half=trust_at_half))
+def test_engine_equals_twin_in_small_pictures(size):
+    check_stream(noisy_walk(4, *size), HushConfig())
 
 
 def test_engine_equals_twin_where_pixels_cannot_be_used():

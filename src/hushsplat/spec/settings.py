@@ -40,8 +40,6 @@ class HushConfig:
     # no unit, >= 0: how fast the heuristic trust falls with the relative depth difference; not used otherwise.
     # Paper, "Ablations": grid-searched there; the default is ours.
     sigma: float = 10.0
-    # Predict both trusts at half the resolution: faster, and blurred at edges. Ours; docs/denoiser.md has numbers.
-    trust_at_half: bool = False
     # Without it the denoised path means the raw colour. Paper, "Ablations": w/o spatial filter.
     spatial_filter: bool = True
     # Before the gate, neighbours calm the accumulated path where their lumas agree. Ours; the paper has no such pass.
@@ -84,7 +82,7 @@ class HushConfig:
         self._in_range("stabilise_rescue", 0.0, 1e9)
         self._one_of("trust", get_args(TrustMode))
         self._one_of("gate", get_args(GateMode))
-        for name in ("spatial_filter", "smooth", "zero_shot", "stabilise", "trust_at_half"):
+        for name in ("spatial_filter", "smooth", "zero_shot", "stabilise"):
             self._one_of(name, (True, False))
 
     def _in_range(self, name: str, least: float, largest: float) -> None:

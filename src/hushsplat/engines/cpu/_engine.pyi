@@ -40,7 +40,7 @@ class Scene:
         alpha: _Floats,
         depth: _Floats | None,
     ) -> None: ...
-    def ordered(
+    def exact(
         self,
         camera: Camera,
         sh: _Floats,
@@ -66,7 +66,7 @@ class Drawing:
 class Drawn:
     def __init__(self, color: _Floats, alpha: _Floats, geometry: _Floats | None) -> None: ...
 
-class PeelTape:
+class FragmentTape:
     def __init__(self) -> None: ...
     @property
     def fragments(self) -> int: ...
@@ -83,7 +83,7 @@ class TrainedScene:
         background: _Floats,
         threads: int,
         drawing: Drawing,
-        tape: PeelTape | None,
+        tape: FragmentTape | None,
         stop: float,
     ) -> None: ...
     def gradient(
@@ -93,7 +93,7 @@ class TrainedScene:
         threads: int,
         drawn: Drawn,
         by_drawn: Drawn,
-        tape: PeelTape | None,
+        tape: FragmentTape | None,
         gradients: SurfelGradients,
         by_center: _Floats,
         seen: NDArray[np.uint8],
@@ -159,7 +159,6 @@ class DenoiserSettings:
     filter: bool
     stabilise: bool
     zero_shot: bool
-    half_trust: bool
     def __init__(self) -> None: ...
 
 VIEW_FLOATS: int

@@ -17,7 +17,7 @@ def render_ordered(gaussians: Gaussians, camera: Camera, options: RenderOptions 
     size = (camera.height, camera.width)
     color, variance = (empty_float32(*size, 3) for _ in range(2))
     alpha, depth = (empty_float32(*size) for _ in range(2))
-    prepare(gaussians, options.threads).ordered(
+    prepare(gaussians, options.threads).exact(
         engine_camera(camera, options.near),
         np.ascontiguousarray(gaussians.sh),
         np.ascontiguousarray(gaussians.means),

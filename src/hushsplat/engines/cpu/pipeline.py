@@ -92,7 +92,6 @@ def engine_settings(config: HushConfig) -> _engine.DenoiserSettings:
     settings.filter = config.spatial_filter
     settings.stabilise = config.stabilise
     settings.zero_shot = config.zero_shot
-    settings.half_trust = config.trust_at_half
     return settings
 
 

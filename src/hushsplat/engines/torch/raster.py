@@ -102,7 +102,7 @@ class _Draw(torch.autograd.Function):
         shape = (camera.height, camera.width)
         color, alpha = torch.empty(*shape, 3), torch.empty(*shape, 1)
         extra = torch.empty(*shape, GEOMETRY_CHANNELS if geometry else 0)
-        tape = _engine.PeelTape() if raster.order == "per-pixel" else None
+        tape = _engine.FragmentTape() if raster.order == "per-pixel" else None
         holder = object()
         arrays = _engine.Surfels(*(host.numpy() for host in hosts))
         drawing = _engine.Drawing(color.numpy(), alpha.numpy(), extra.numpy() if geometry else None)

@@ -101,7 +101,7 @@ def accumulated_trust(
     elif config.trust == "heuristic":
         trust = torch.exp(-config.sigma * history.relative_depth)
     else:
-        trust = _predicted(network, accumulated_features(color_ycocg, neural_view, history, config), config)
+        trust = network(accumulated_features(color_ycocg, neural_view, history, config))
     return torch.where(history.valid, trust, 0)
 
 
@@ -112,19 +112,8 @@ def denoised_trust(
     config: HushConfig,
 ) -> Float[Tensor, "h w"]:
     """t_h, 0 where there is no history."""
-    trust = _predicted(network, denoised_features(color_ycocg, history, config), config)
+    trust = network(denoised_features(color_ycocg, history, config))
     return torch.where(history.valid, trust, 0)
-
-
-def _predicted(network: nn.Module, features: Float[Tensor, "h w 8"], config: HushConfig) -> Float[Tensor, "h w"]:
-    """The network's trust, for each pixel or between those of 2×2 pixels."""
-    if not config.trust_at_half:
-        return network(features)
-    height, width = features.shape[:2]
-    even = functional.pad(_planes(features), (0, width % 2, 0, height % 2), mode="replicate")
-    trust = network(functional.avg_pool2d(even, 2)[0].permute(1, 2, 0))
-    size = (even.shape[-2], even.shape[-1])
-    return functional.interpolate(trust[None, None], size=size, mode="bilinear")[0, 0, :height, :width]
 
 
 def _planes(features: Float[Tensor, "h w 8"]) -> Float[Tensor, "1 8 h w"]:

@@ -57,7 +57,8 @@ void warp_row(const BaselineStep& step, int y, uint64_t* keys) {
 }
 
 // The history that landed on a pixel, seen from this frame's camera; 0 frames if it is too far from what is there now.
-HUSH_INLINE float landed_history(const BaselineStep& step, size_t source, const float* now, float reach, float* before) {
+HUSH_INLINE float landed_history(const BaselineStep& step, size_t source, const float* now, float reach,
+                                 float* before) {
     const float* there = step.previous + source * kHistoryFloats;
     std::memcpy(before, there, kHistoryFloats * sizeof(float));
     moved(step.motion, there + kPosition, before + kPosition);
@@ -73,8 +74,14 @@ void gather_row(const BaselineStep& step, const Planes& planes, int y, const uin
         if (x % 8 == 0) store(depth, filled_depth<HoleFill::mean>(planes, 0, x, y, step.far));
         const size_t pixel = (size_t)y * step.width + x;
         const float z = depth[x % 8];
-        float now[kHistoryFloats] = {0, 0, 0, 1, ((float)x + 0.5f - motion.other_cx) / motion.other_fx * z,
-                                     ((float)y + 0.5f - motion.other_cy) / motion.other_fy * z, z, 0};
+        float now[kHistoryFloats] = {0,
+                                     0,
+                                     0,
+                                     1,
+                                     ((float)x + 0.5f - motion.other_cx) / motion.other_fx * z,
+                                     ((float)y + 0.5f - motion.other_cy) / motion.other_fy * z,
+                                     z,
+                                     0};
         observed(step, pixel, now);
         float before[kHistoryFloats];
         if (keys && keys[pixel] != kNobody) {
@@ -91,14 +98,14 @@ void gather_row(const BaselineStep& step, const Planes& planes, int y, const uin
 // Mean ± gamma · deviation of the 3×3 neighbourhood of eight pixels, colour by colour.
 HUSH_INLINE void range_around(const Planes& planes, int x, int y, float gamma, float least[3][8], float most[3][8]) {
     for (int c = 0; c < 3; ++c) {
-        f8 around[9], sum = splat(0), squares = splat(0);
+        f32x8 around[9], sum = splat(0), squares = splat(0);
         for (int k = 0; k < 9; ++k) {
             around[k] = load(planes.clamped_row(c, y + k / 3 - 1) + x + k % 3 - 1);
             sum = sum + around[k];
         }
-        const f8 mean = sum * splat(1 / 9.0f);
+        const f32x8 mean = sum * splat(1 / 9.0f);
         for (int k = 0; k < 9; ++k) squares = squares + (around[k] - mean) * (around[k] - mean);
-        const f8 deviation = splat(gamma) * sqrt(squares * splat(1 / 9.0f));
+        const f32x8 deviation = splat(gamma) * sqrt(squares * splat(1 / 9.0f));
         store(least[c], mean - deviation);
         store(most[c], mean + deviation);
     }
@@ -110,7 +117,7 @@ void clip_row(const BaselineStep& step, const Planes& planes, int y, float cap, 
         alignas(32) float least[3][8], most[3][8];
         PlacesBefore before;
         if (moves) {
-            const f8 depth = filled_depth<HoleFill::mean>(planes, 3, x, y, step.far);
+            const f32x8 depth = filled_depth<HoleFill::mean>(planes, 3, x, y, step.far);
             before = places_before(step.motion, x, y, depth, step.width, step.height);
             range_around(planes, x, y, gamma, least, most);
         }

@@ -31,9 +31,9 @@ struct SvgfSettings {
     bool running_mean;           // short histories: 1 / length instead, if that is more
     float depth_threshold;       // relative
     float sigma_depth, sigma_luma;
-    int passes;                  // 0: the adaptation of the paper (one 3×3 pass); else à-trous passes
-    int kernel;                  // taps a side: 5 or 3
-    bool feedback;               // the first pass becomes the history
+    int passes;     // 0: the adaptation of the paper (one 3×3 pass); else à-trous passes
+    int kernel;     // taps a side: 5 or 3
+    bool feedback;  // the first pass becomes the history
 };
 
 }  // namespace hush

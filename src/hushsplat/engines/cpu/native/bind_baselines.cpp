@@ -55,46 +55,67 @@ hush::BaselineStep step_of(const Colors& color, const Pixels& depth, const std::
 
 void bind_baselines(nb::module_& m) {
     nb::class_<hush::CameraMotion>(m, "CameraMotion")
-        .def("__init__", [](hush::CameraMotion* self, bool is_static, Lens lens, Lens other_lens,
-                            Array<const float, nb::shape<3, 4>> change) {
-            new (self) hush::CameraMotion{is_static, lens(0), lens(1), lens(2), lens(3),
-                                          other_lens(0), other_lens(1), other_lens(2), other_lens(3), {}};
-            for (int k = 0; k < 12; ++k) self->change[k] = change.data()[k];
-        }, "is_static"_a, "lens"_a, "other_lens"_a, "change"_a);
+        .def(
+            "__init__",
+            [](hush::CameraMotion* self, bool is_static, Lens lens, Lens other_lens,
+               Array<const float, nb::shape<3, 4>> change) {
+                new (self) hush::CameraMotion{is_static,     lens(0),       lens(1),       lens(2),       lens(3),
+                                              other_lens(0), other_lens(1), other_lens(2), other_lens(3), {}};
+                for (int k = 0; k < 12; ++k) self->change[k] = change.data()[k];
+            },
+            "is_static"_a, "lens"_a, "other_lens"_a, "change"_a);
     nb::class_<hush::SvgfSettings>(m, "SvgfSettings")
-        .def("__init__", [](hush::SvgfSettings* self, float alpha, float moments_alpha, bool running_mean, float depth_threshold,
-                            float sigma_depth, float sigma_luma, int passes, int kernel,
-                            bool feedback) {
-            if (passes < 0 || passes > 5) throw nb::value_error("there are 0 to 5 passes");  // more would leave the margins
-            if (kernel != 3 && kernel != 5) throw nb::value_error("a kernel has 3 or 5 taps a side");
-            new (self) hush::SvgfSettings{alpha, moments_alpha, running_mean, depth_threshold, sigma_depth, sigma_luma, passes,
-                                          kernel, feedback};
-        }, "alpha"_a, "moments_alpha"_a, "running_mean"_a, "depth_threshold"_a, "sigma_depth"_a, "sigma_luma"_a, "passes"_a,
-             "kernel"_a, "feedback"_a);
+        .def(
+            "__init__",
+            [](hush::SvgfSettings* self, float alpha, float moments_alpha, bool running_mean, float depth_threshold,
+               float sigma_depth, float sigma_luma, int passes, int kernel, bool feedback) {
+                if (passes < 0 || passes > 5)
+                    throw nb::value_error("there are 0 to 5 passes");  // more would leave the margins
+                if (kernel != 3 && kernel != 5) throw nb::value_error("a kernel has 3 or 5 taps a side");
+                new (self) hush::SvgfSettings{alpha,      moments_alpha, running_mean, depth_threshold, sigma_depth,
+                                              sigma_luma, passes,        kernel,       feedback};
+            },
+            "alpha"_a, "moments_alpha"_a, "running_mean"_a, "depth_threshold"_a, "sigma_depth"_a, "sigma_luma"_a,
+            "passes"_a, "kernel"_a, "feedback"_a);
 
-    m.def("baseline_mean", [](Colors color, Pixels depth, std::optional<Colors> previous, int frames, int threads, Shown history,
-                              Shown shown) {
-        if (frames < 1) throw nb::value_error("a mean has at least one frame");
-        hush::BaselineStep step = step_of(color, depth, previous, {}, 0, threads, history, shown);
-        nb::gil_scoped_release release;
-        hush::kernels().baseline_mean(step, frames);
-    }, "color"_a, "depth"_a, "previous"_a.none(), "frames"_a, "threads"_a, "history"_a, "shown"_a);
-    m.def("baseline_st_taa", [](Colors color, Pixels depth, Before previous, const hush::CameraMotion& motion, float far, float cap,
-                                float reach, int threads, After history, Shown shown) {
-        hush::BaselineStep step = step_of(color, depth, previous, motion, far, threads, history, shown);
-        nb::gil_scoped_release release;
-        hush::kernels().baseline_st_taa(step, cap, reach);
-    }, "color"_a, "depth"_a, "previous"_a.none(), "motion"_a, "far"_a, "cap"_a, "reach"_a, "threads"_a, "history"_a, "shown"_a);
-    m.def("baseline_taa", [](Colors color, Pixels depth, Before previous, const hush::CameraMotion& motion, float far, float cap,
-                             float gamma, int threads, After history, Shown shown) {
-        hush::BaselineStep step = step_of(color, depth, previous, motion, far, threads, history, shown);
-        nb::gil_scoped_release release;
-        hush::kernels().baseline_taa(step, cap, gamma);
-    }, "color"_a, "depth"_a, "previous"_a.none(), "motion"_a, "far"_a, "cap"_a, "gamma"_a, "threads"_a, "history"_a, "shown"_a);
-    m.def("baseline_svgf", [](Colors color, Pixels depth, Before previous, const hush::CameraMotion& motion, float far,
-                              const hush::SvgfSettings& settings, int threads, After history, Shown shown) {
-        hush::BaselineStep step = step_of(color, depth, previous, motion, far, threads, history, shown);
-        nb::gil_scoped_release release;
-        hush::kernels().baseline_svgf(step, settings);
-    }, "color"_a, "depth"_a, "previous"_a.none(), "motion"_a, "far"_a, "settings"_a, "threads"_a, "history"_a, "shown"_a);
+    m.def(
+        "baseline_mean",
+        [](Colors color, Pixels depth, std::optional<Colors> previous, int frames, int threads, Shown history,
+           Shown shown) {
+            if (frames < 1) throw nb::value_error("a mean has at least one frame");
+            hush::BaselineStep step = step_of(color, depth, previous, {}, 0, threads, history, shown);
+            nb::gil_scoped_release release;
+            hush::kernels().baseline_mean(step, frames);
+        },
+        "color"_a, "depth"_a, "previous"_a.none(), "frames"_a, "threads"_a, "history"_a, "shown"_a);
+    m.def(
+        "baseline_st_taa",
+        [](Colors color, Pixels depth, Before previous, const hush::CameraMotion& motion, float far, float cap,
+           float reach, int threads, After history, Shown shown) {
+            hush::BaselineStep step = step_of(color, depth, previous, motion, far, threads, history, shown);
+            nb::gil_scoped_release release;
+            hush::kernels().baseline_st_taa(step, cap, reach);
+        },
+        "color"_a, "depth"_a, "previous"_a.none(), "motion"_a, "far"_a, "cap"_a, "reach"_a, "threads"_a, "history"_a,
+        "shown"_a);
+    m.def(
+        "baseline_taa",
+        [](Colors color, Pixels depth, Before previous, const hush::CameraMotion& motion, float far, float cap,
+           float gamma, int threads, After history, Shown shown) {
+            hush::BaselineStep step = step_of(color, depth, previous, motion, far, threads, history, shown);
+            nb::gil_scoped_release release;
+            hush::kernels().baseline_taa(step, cap, gamma);
+        },
+        "color"_a, "depth"_a, "previous"_a.none(), "motion"_a, "far"_a, "cap"_a, "gamma"_a, "threads"_a, "history"_a,
+        "shown"_a);
+    m.def(
+        "baseline_svgf",
+        [](Colors color, Pixels depth, Before previous, const hush::CameraMotion& motion, float far,
+           const hush::SvgfSettings& settings, int threads, After history, Shown shown) {
+            hush::BaselineStep step = step_of(color, depth, previous, motion, far, threads, history, shown);
+            nb::gil_scoped_release release;
+            hush::kernels().baseline_svgf(step, settings);
+        },
+        "color"_a, "depth"_a, "previous"_a.none(), "motion"_a, "far"_a, "settings"_a, "threads"_a, "history"_a,
+        "shown"_a);
 }

@@ -27,9 +27,13 @@ void require_size(const hush::DenoiseStep& step, const T& array) {
 
 void bind_denoise(nb::module_& m) {
     using Settings = hush::DenoiserSettings;
-    nb::enum_<hush::Trust>(m, "Trust").value("learned", hush::Trust::learned).value("one", hush::Trust::one)
+    nb::enum_<hush::Trust>(m, "Trust")
+        .value("learned", hush::Trust::learned)
+        .value("one", hush::Trust::one)
         .value("heuristic", hush::Trust::heuristic);
-    nb::enum_<hush::Gate>(m, "Gate").value("learned", hush::Gate::learned).value("accumulated", hush::Gate::accumulated)
+    nb::enum_<hush::Gate>(m, "Gate")
+        .value("learned", hush::Gate::learned)
+        .value("accumulated", hush::Gate::accumulated)
         .value("denoised", hush::Gate::denoised);
     nb::class_<Settings>(m, "DenoiserSettings")
         .def("__init__", [](Settings* self) { new (self) Settings{}; })
@@ -50,46 +54,51 @@ void bind_denoise(nb::module_& m) {
         .def_rw("gate", &Settings::gate)
         .def_rw("filter", &Settings::filter)
         .def_rw("stabilise", &Settings::stabilise)
-        .def_rw("zero_shot", &Settings::zero_shot)
-        .def_rw("half_trust", &Settings::half_trust);
+        .def_rw("zero_shot", &Settings::zero_shot);
 
     m.attr("VIEW_FLOATS") = hush::kViewFloats;
     m.attr("DENOISER_FLOATS") = sizeof(hush::DenoiserWeights) / sizeof(float);
-    m.def("denoise", [](Array<const float, nb::shape<-1, -1, 3>> color, Array<const float, nb::shape<-1, -1>> depth,
-                        std::optional<Array<const float, nb::shape<-1, -1, 4>>> neural_view,
-                        std::optional<Array<const float, nb::shape<-1, -1, hush::kStateFloats>>> previous, bool is_static,
-                        Array<const float, nb::shape<4>> intrinsics, Array<const float, nb::shape<4>> previous_intrinsics,
-                        Array<const float, nb::shape<3, 4>> motion, Array<const float, nb::shape<-1>> weights,
-                        const Settings& settings, int threads, Array<float, nb::shape<-1, -1, hush::kStateFloats>> state,
-                        Array<float, nb::shape<-1, -1, 3>> shown, std::optional<Array<float, nb::shape<-1, -1, hush::kViewFloats>>> views) {
-        hush::DenoiseStep step{};
-        step.height = (int)color.shape(0);
-        step.width = (int)color.shape(1);
-        require_size(step, depth);
-        require_size(step, state);
-        require_size(step, shown);
-        if (neural_view) require_size(step, *neural_view);
-        if (previous) require_size(step, *previous);
-        if (views) require_size(step, *views);
-        hush::DenoiserWeights packed;
-        if (weights.shape(0) * sizeof(float) != sizeof packed) throw nb::value_error("weights have not DENOISER_FLOATS entries");
-        std::memcpy(&packed, weights.data(), sizeof packed);
-        step.color = color.data();
-        step.depth = depth.data();
-        step.neural_view = neural_view ? neural_view->data() : nullptr;
-        step.previous = previous ? previous->data() : nullptr;
-        step.is_static = is_static;
-        step.fx = intrinsics(0), step.fy = intrinsics(1), step.cx = intrinsics(2), step.cy = intrinsics(3);
-        step.previous_fx = previous_intrinsics(0), step.previous_fy = previous_intrinsics(1);
-        step.previous_cx = previous_intrinsics(2), step.previous_cy = previous_intrinsics(3);
-        std::memcpy(step.motion, motion.data(), sizeof step.motion);
-        step.weights = &packed;
-        step.settings = settings;
-        step.state = state.data();
-        step.shown = shown.data();
-        step.views = views ? views->data() : nullptr;
-        nb::gil_scoped_release release;
-        hush::kernels().denoise(step, threads);
-    }, "color"_a, "depth"_a, "neural_view"_a.none(), "previous"_a.none(), "is_static"_a, "intrinsics"_a, "previous_intrinsics"_a,
-       "motion"_a, "weights"_a, "settings"_a, "threads"_a, "state"_a, "shown"_a, "views"_a.none());
+    m.def(
+        "denoise",
+        [](Array<const float, nb::shape<-1, -1, 3>> color, Array<const float, nb::shape<-1, -1>> depth,
+           std::optional<Array<const float, nb::shape<-1, -1, 4>>> neural_view,
+           std::optional<Array<const float, nb::shape<-1, -1, hush::kStateFloats>>> previous, bool is_static,
+           Array<const float, nb::shape<4>> intrinsics, Array<const float, nb::shape<4>> previous_intrinsics,
+           Array<const float, nb::shape<3, 4>> motion, Array<const float, nb::shape<-1>> weights,
+           const Settings& settings, int threads, Array<float, nb::shape<-1, -1, hush::kStateFloats>> state,
+           Array<float, nb::shape<-1, -1, 3>> shown,
+           std::optional<Array<float, nb::shape<-1, -1, hush::kViewFloats>>> views) {
+            hush::DenoiseStep step{};
+            step.height = (int)color.shape(0);
+            step.width = (int)color.shape(1);
+            require_size(step, depth);
+            require_size(step, state);
+            require_size(step, shown);
+            if (neural_view) require_size(step, *neural_view);
+            if (previous) require_size(step, *previous);
+            if (views) require_size(step, *views);
+            hush::DenoiserWeights packed;
+            if (weights.shape(0) * sizeof(float) != sizeof packed)
+                throw nb::value_error("weights have not DENOISER_FLOATS entries");
+            std::memcpy(&packed, weights.data(), sizeof packed);
+            step.color = color.data();
+            step.depth = depth.data();
+            step.neural_view = neural_view ? neural_view->data() : nullptr;
+            step.previous = previous ? previous->data() : nullptr;
+            step.is_static = is_static;
+            step.fx = intrinsics(0), step.fy = intrinsics(1), step.cx = intrinsics(2), step.cy = intrinsics(3);
+            step.previous_fx = previous_intrinsics(0), step.previous_fy = previous_intrinsics(1);
+            step.previous_cx = previous_intrinsics(2), step.previous_cy = previous_intrinsics(3);
+            std::memcpy(step.motion, motion.data(), sizeof step.motion);
+            step.weights = &packed;
+            step.settings = settings;
+            step.state = state.data();
+            step.shown = shown.data();
+            step.views = views ? views->data() : nullptr;
+            nb::gil_scoped_release release;
+            hush::kernels().denoise(step, threads);
+        },
+        "color"_a, "depth"_a, "neural_view"_a.none(), "previous"_a.none(), "is_static"_a, "intrinsics"_a,
+        "previous_intrinsics"_a, "motion"_a, "weights"_a, "settings"_a, "threads"_a, "state"_a, "shown"_a,
+        "views"_a.none());
 }

@@ -66,19 +66,25 @@ using Out = Surfels<float>;
 template <class T>
 void bind_surfels(nb::module_& m, const char* name) {
     using S = Surfels<T>;
-    nb::class_<S>(m, name).def("__init__", [](S* self, Rows<T, 3> means, Rows<T, 2> scales, Rows<T, 4> rotations,
-                                              Array<T, nb::shape<-1>> opacities, Array<T, nb::shape<-1, -1, 3>> sh) {
-        new (self) S{means, scales, rotations, opacities, sh};
-        self->check(means.shape(0));
-    }, "means"_a, "scales"_a, "rotations"_a, "opacities"_a, "sh"_a);
+    nb::class_<S>(m, name).def(
+        "__init__",
+        [](S* self, Rows<T, 3> means, Rows<T, 2> scales, Rows<T, 4> rotations, Array<T, nb::shape<-1>> opacities,
+           Array<T, nb::shape<-1, -1, 3>> sh) {
+            new (self) S{means, scales, rotations, opacities, sh};
+            self->check(means.shape(0));
+        },
+        "means"_a, "scales"_a, "rotations"_a, "opacities"_a, "sh"_a);
 }
 
 template <class T>
 void bind_drawn(nb::module_& m, const char* name) {
     using D = Drawn<T>;
-    nb::class_<D>(m, name).def("__init__", [](D* self, Picture<T> color, Picture<T> alpha, std::optional<Picture<T>> geometry) {
-        new (self) D{color, alpha, geometry};
-    }, "color"_a, "alpha"_a, "geometry"_a.none());
+    nb::class_<D>(m, name).def(
+        "__init__",
+        [](D* self, Picture<T> color, Picture<T> alpha, std::optional<Picture<T>> geometry) {
+            new (self) D{color, alpha, geometry};
+        },
+        "color"_a, "alpha"_a, "geometry"_a.none());
 }
 
 hush::SortedOutput output_of(const Drawn<float>& drawn, const Array<const float, nb::shape<3>>& background) {
@@ -102,7 +108,8 @@ hush::GradientJob job_of(const hush::Camera& camera, const In& surfels, const Dr
     job.color = drawn.color.data(), job.alpha = drawn.alpha.data();
     job.by_color = by_drawn.color.data(), job.by_alpha = by_drawn.alpha.data();
     if (drawn.geometry) job.geometry = drawn.geometry->data(), job.by_geometry = by_drawn.geometry->data();
-    job.scales = surfels.scales.data(), job.rotations = surfels.rotations.data(), job.opacities = surfels.opacities.data();
+    job.scales = surfels.scales.data(), job.rotations = surfels.rotations.data(),
+    job.opacities = surfels.opacities.data();
     job.by_means = gradients.means.data(), job.by_scales = gradients.scales.data();
     job.by_rotations = gradients.rotations.data(), job.by_opacities = gradients.opacities.data();
     job.by_sh = gradients.sh.data();
@@ -117,81 +124,110 @@ void bind_gradient(nb::module_& m) {
     bind_surfels<float>(m, "SurfelGradients");
     bind_drawn<float>(m, "Drawing");
     bind_drawn<const float>(m, "Drawn");
-    nb::class_<hush::PeelTape>(m, "PeelTape").def(nb::init<>()).def_prop_ro("fragments", [](const hush::PeelTape& tape) {
-        size_t count = 0;
-        for (const auto& patch : tape.patches) count += patch.records.size();
-        return count;
-    });
+    nb::class_<hush::FragmentTape>(m, "FragmentTape")
+        .def(nb::init<>())
+        .def_prop_ro("fragments", [](const hush::FragmentTape& tape) {
+            size_t count = 0;
+            for (const auto& patch : tape.patches) count += patch.records.size();
+            return count;
+        });
 
     // A scene whose values change; its surfels keep their places in memory until another one is made.
     struct TrainedScene : hush::Scene {
         explicit TrainedScene(const In& s, int threads)
-            : hush::Scene(s.means.data(), s.scales.data(), s.rotations.data(), s.opacities.data(), (int)s.means.shape(0), true,
-                          threads, true) {}
+            : hush::Scene(s.means.data(), s.scales.data(), s.rotations.data(), s.opacities.data(),
+                          (int)s.means.shape(0), true, threads, true) {}
     };
     nb::class_<TrainedScene>(m, "TrainedScene")
-        .def("__init__", [](TrainedScene* self, const In& surfels, int threads) {
-            require(surfels.means.shape(0) <= 0x7fffff00u / hush::kChunk * hush::kChunk, "too many Gaussians");
-            nb::gil_scoped_release release;
-            new (self) TrainedScene(surfels, threads);
-        }, "surfels"_a, "threads"_a)
+        .def(
+            "__init__",
+            [](TrainedScene* self, const In& surfels, int threads) {
+                require(surfels.means.shape(0) <= 0x7fffff00u / hush::kChunk * hush::kChunk, "too many Gaussians");
+                nb::gil_scoped_release release;
+                new (self) TrainedScene(surfels, threads);
+            },
+            "surfels"_a, "threads"_a)
         .def_ro("count", &TrainedScene::count)
-        .def("refresh", [](TrainedScene& scene, const In& s, int threads) {
-            s.check(scene.count);
-            nb::gil_scoped_release release;
-            std::lock_guard<std::mutex> lock(scene.frame_mutex);
-            scene.refresh(s.means.data(), s.scales.data(), s.rotations.data(), s.opacities.data(), threads);
-        }, "surfels"_a, "threads"_a)
-        .def("draw", [](TrainedScene& scene, const hush::Camera& camera, const In& surfels,
-                        Array<const float, nb::shape<3>> background, int threads, Drawn<float>& drawing, hush::PeelTape* tape,
-                        float stop) {
-            surfels.check(scene.count);
-            drawing.check(camera);
-            hush::SortedOutput out = output_of(drawing, background);
-            out.tape = tape, out.stop = stop;
-            nb::gil_scoped_release release;
-            std::lock_guard<std::mutex> lock(scene.frame_mutex);
-            hush::TileLists lists;
-            hush::begin_frame(scene, camera, lists);
-            (tape ? hush::kernels().ordered : hush::kernels().sorted)(scene, camera, lists, surfels.colors(), threads, out);
-        }, "camera"_a, "surfels"_a, "background"_a, "threads"_a, "drawing"_a, "tape"_a.none(), "stop"_a,
-        "Draw in per-pixel order if there is a tape to record on, else sorted.")
-        .def("gradient", [](TrainedScene& scene, const hush::Camera& camera, const In& surfels, int threads,
-                            const Drawn<const float>& drawn, const Drawn<const float>& by_drawn, const hush::PeelTape* tape,
-                            Out& gradients, Rows<float, 2> by_center, Array<uint8_t, nb::shape<-1>> seen) {
-            surfels.check(scene.count);
-            const hush::GradientJob job = job_of(camera, surfels, drawn, by_drawn, gradients, by_center, seen);
-            nb::gil_scoped_release release;
-            std::lock_guard<std::mutex> lock(scene.frame_mutex);
-            hush::TileLists lists;
-            hush::begin_frame(scene, camera, lists);
-            if (!tape) return hush::kernels().sorted_gradient(scene, camera, lists, surfels.colors(), threads, job);
-            require((int)tape->patches.size() % (lists.columns * lists.rows) == 0, "the tape is of another picture");
-            hush::kernels().ordered_gradient(scene, camera, lists, surfels.colors(), threads, *tape, job);
-        }, "camera"_a, "surfels"_a, "threads"_a, "drawn"_a, "by_drawn"_a, "tape"_a.none(), "gradients"_a, "by_center"_a,
-        "seen"_a, "Add to the gradients; what was drawn must have been drawn with this camera and these surfels.");
+        .def(
+            "refresh",
+            [](TrainedScene& scene, const In& s, int threads) {
+                s.check(scene.count);
+                nb::gil_scoped_release release;
+                std::lock_guard<std::mutex> lock(scene.frame_mutex);
+                scene.refresh(s.means.data(), s.scales.data(), s.rotations.data(), s.opacities.data(), threads);
+            },
+            "surfels"_a, "threads"_a)
+        .def(
+            "draw",
+            [](TrainedScene& scene, const hush::Camera& camera, const In& surfels,
+               Array<const float, nb::shape<3>> background, int threads, Drawn<float>& drawing,
+               hush::FragmentTape* tape, float stop) {
+                surfels.check(scene.count);
+                drawing.check(camera);
+                hush::SortedOutput out = output_of(drawing, background);
+                out.tape = tape, out.stop = stop;
+                nb::gil_scoped_release release;
+                std::lock_guard<std::mutex> lock(scene.frame_mutex);
+                hush::TileLists lists;
+                hush::begin_frame(scene, camera, lists);
+                (tape ? hush::kernels().exact : hush::kernels().sorted)(scene, camera, lists, surfels.colors(), threads,
+                                                                        out);
+            },
+            "camera"_a, "surfels"_a, "background"_a, "threads"_a, "drawing"_a, "tape"_a.none(), "stop"_a,
+            "Draw in per-pixel order if there is a tape to record on, else sorted.")
+        .def(
+            "gradient",
+            [](TrainedScene& scene, const hush::Camera& camera, const In& surfels, int threads,
+               const Drawn<const float>& drawn, const Drawn<const float>& by_drawn, const hush::FragmentTape* tape,
+               Out& gradients, Rows<float, 2> by_center, Array<uint8_t, nb::shape<-1>> seen) {
+                surfels.check(scene.count);
+                const hush::GradientJob job = job_of(camera, surfels, drawn, by_drawn, gradients, by_center, seen);
+                nb::gil_scoped_release release;
+                std::lock_guard<std::mutex> lock(scene.frame_mutex);
+                hush::TileLists lists;
+                hush::begin_frame(scene, camera, lists);
+                if (!tape) return hush::kernels().sorted_gradient(scene, camera, lists, surfels.colors(), threads, job);
+                require((int)tape->patches.size() % (lists.columns * lists.rows) == 0,
+                        "the tape is of another picture");
+                hush::kernels().exact_gradient(scene, camera, lists, surfels.colors(), threads, *tape, job);
+            },
+            "camera"_a, "surfels"_a, "threads"_a, "drawn"_a, "by_drawn"_a, "tape"_a.none(), "gradients"_a,
+            "by_center"_a, "seen"_a,
+            "Add to the gradients; what was drawn must have been drawn with this camera and these surfels.");
 
     using Table = Array<float, nb::shape<-1, -1>>;
-    m.def("adam", [](Table values, Array<const float, nb::shape<-1, -1>> gradient, Table first, Table second,
-                     Array<const float, nb::shape<-1>> sizes, float beta1, float beta2, float second_scale, float epsilon,
-                     int threads) {
-        const size_t rows = values.shape(0), columns = values.shape(1), trained = gradient.shape(1);
-        for (const Table& table : {first, second})
-            require(table.shape(0) == rows && table.shape(1) == columns, "moments have another shape than the values");
-        require(gradient.shape(0) == rows && trained <= columns && sizes.shape(0) == trained, "the gradient does not fit");
-        const hush::AdamStep step{(int)rows, (int)columns, (int)trained, values.data(), gradient.data(), first.data(),
-                                  second.data(), sizes.data(), beta1, beta2, second_scale, epsilon};
-        nb::gil_scoped_release release;
-        hush::kernels().adam(step, threads);
-    }, "values"_a, "gradient"_a, "first"_a, "second"_a, "sizes"_a, "beta1"_a, "beta2"_a, "second_scale"_a, "epsilon"_a,
-    "threads"_a);
+    m.def(
+        "adam",
+        [](Table values, Array<const float, nb::shape<-1, -1>> gradient, Table first, Table second,
+           Array<const float, nb::shape<-1>> sizes, float beta1, float beta2, float second_scale, float epsilon,
+           int threads) {
+            const size_t rows = values.shape(0), columns = values.shape(1), trained = gradient.shape(1);
+            for (const Table& table : {first, second})
+                require(table.shape(0) == rows && table.shape(1) == columns,
+                        "moments have another shape than the values");
+            require(gradient.shape(0) == rows && trained <= columns && sizes.shape(0) == trained,
+                    "the gradient does not fit");
+            const hush::AdamStep step{(int)rows,       (int)columns, (int)trained,  values.data(),
+                                      gradient.data(), first.data(), second.data(), sizes.data(),
+                                      beta1,           beta2,        second_scale,  epsilon};
+            nb::gil_scoped_release release;
+            hush::kernels().adam(step, threads);
+        },
+        "values"_a, "gradient"_a, "first"_a, "second"_a, "sizes"_a, "beta1"_a, "beta2"_a, "second_scale"_a, "epsilon"_a,
+        "threads"_a);
 
-    m.def("ssim", [](Picture<const float> first, Picture<const float> second, int threads, Picture<float> by_first) {
-        const size_t h = first.shape(0), w = first.shape(1);
-        for (size_t axis = 0; axis < 2; ++axis)
-            require(second.shape(axis) == first.shape(axis) && by_first.shape(axis) == first.shape(axis), "pictures differ in size");
-        require(first.shape(2) == 3 && second.shape(2) == 3 && by_first.shape(2) == 3, "pictures must have three channels");
-        nb::gil_scoped_release release;
-        return hush::kernels().ssim(first.data(), second.data(), (int)w, (int)h, threads, by_first.data());
-    }, "first"_a, "second"_a, "threads"_a, "by_first"_a, "Mean similarity; its gradient by the first picture goes to by_first.");
+    m.def(
+        "ssim",
+        [](Picture<const float> first, Picture<const float> second, int threads, Picture<float> by_first) {
+            const size_t h = first.shape(0), w = first.shape(1);
+            for (size_t axis = 0; axis < 2; ++axis)
+                require(second.shape(axis) == first.shape(axis) && by_first.shape(axis) == first.shape(axis),
+                        "pictures differ in size");
+            require(first.shape(2) == 3 && second.shape(2) == 3 && by_first.shape(2) == 3,
+                    "pictures must have three channels");
+            nb::gil_scoped_release release;
+            return hush::kernels().ssim(first.data(), second.data(), (int)w, (int)h, threads, by_first.data());
+        },
+        "first"_a, "second"_a, "threads"_a, "by_first"_a,
+        "Mean similarity; its gradient by the first picture goes to by_first.");
 }

@@ -22,16 +22,15 @@ nb::ndarray<nb::numpy, T> empty(const std::vector<size_t>& shape) {
     }
     auto held = std::make_unique<hush::Recycled>(count * sizeof(T) + 64);
     void* memory = held->get();
-    nb::capsule owner(held.release(), [](void* p) noexcept {
-        delete static_cast<hush::Recycled*>(p);
-    });
+    nb::capsule owner(held.release(), [](void* p) noexcept { delete static_cast<hush::Recycled*>(p); });
     return nb::ndarray<nb::numpy, T>(memory, shape.size(), shape.data(), owner);
 }
 
 }  // namespace
 
 void bind_recycled(nb::module_& m) {
-    m.def("empty_float32", &empty<float>, "shape"_a, "An uninitialised array whose memory is used again once nobody holds it.");
+    m.def("empty_float32", &empty<float>, "shape"_a,
+          "An uninitialised array whose memory is used again once nobody holds it.");
     m.def("empty_int32", &empty<int32_t>, "shape"_a, "The same for 32-bit integers.");
     m.def("release_memory", &hush::release_waiting, nb::call_guard<nb::gil_scoped_release>(),
           "Give memory that waits for its next use back to the system.");

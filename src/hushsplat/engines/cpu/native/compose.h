@@ -8,7 +8,7 @@
 
 namespace hush::HUSH_ISA {
 
-HUSH_INLINE f8 rgb_channel(int channel, f8 y, f8 co, f8 cg) {
+HUSH_INLINE f32x8 rgb_channel(int channel, f32x8 y, f32x8 co, f32x8 cg) {
     return channel == 0 ? y + co - cg : channel == 1 ? y + cg : y - co - cg;
 }
 
@@ -20,16 +20,18 @@ struct Owned {
 
 // Views of eight pixels from column x on, channels `from` to `from` + count - 1, where they are owned.
 template <int count>
-HUSH_INLINE void write_views(const DenoiseStep& step, int y, int x, const Owned& owned, int from, const f8 (&values)[count]) {
+HUSH_INLINE void write_views(const DenoiseStep& step, int y, int x, const Owned& owned, int from,
+                             const f32x8 (&values)[count]) {
     alignas(32) float rows[count][8];
     for (int c = 0; c < count; ++c) store(rows[c], values[c]);
     const int first = owned.x0 > x ? owned.x0 - x : 0, end = owned.x1 - x < 8 ? owned.x1 - x : 8;
     for (int k = first; k < end; ++k)
-        for (int c = 0; c < count; ++c) step.views[((size_t)y * step.width + x + k) * kViewFloats + from + c] = rows[c][k];
+        for (int c = 0; c < count; ++c)
+            step.views[((size_t)y * step.width + x + k) * kViewFloats + from + c] = rows[c][k];
 }
 
 // Trust of the accumulated path where it is not predicted, or as it was.
-HUSH_INLINE f8 accumulated_trust(const DenoiseStep& step, const float* predicted, f8 difference) {
+HUSH_INLINE f32x8 accumulated_trust(const DenoiseStep& step, const float* predicted, f32x8 difference) {
     const DenoiserSettings& set = step.settings;
     if (step.is_static || set.trust == Trust::one) return splat(1);
     if (set.trust == Trust::heuristic) return exp2_negative(difference * splat(-kLog2E * set.sigma));
@@ -37,31 +39,32 @@ HUSH_INLINE f8 accumulated_trust(const DenoiseStep& step, const float* predicted
 }
 
 // Standard error of the accumulated luma; linear in the variance where nobody sees it and float32 knows it badly.
-HUSH_INLINE f8 standard_error(f8 luma, f8 squared_luma, f8 frames) {
-    const f8 variance = max(squared_luma - luma * luma, splat(0));
+HUSH_INLINE f32x8 standard_error(f32x8 luma, f32x8 squared_luma, f32x8 frames) {
+    const f32x8 variance = max(squared_luma - luma * luma, splat(0));
     return quotient(variance, sqrt((variance + splat(1e-4f)) * (frames + splat(1e-4f))));
 }
 
-HUSH_INLINE f8 eighth_power(f8 a) {
+HUSH_INLINE f32x8 eighth_power(f32x8 a) {
     a = a * a;
     a = a * a;
     return a * a;
 }
 
 // The accumulated mean of eight pixels, calmed by neighbours that agree: the planes of three rows begin at the first.
-HUSH_INLINE void smooth(const DenoiserSettings& set, const float* const rows[3], f8 error, f8 color[3]) {
-    const f8 scale = quotient(splat(-1.0f / 8), splat(set.smooth_errors) * error + splat(0.01f));
-    f8 total = splat(1), change[3] = {splat(0), splat(0), splat(0)};
+HUSH_INLINE void smooth(const DenoiserSettings& set, const float* const rows[3], f32x8 error, f32x8 color[3]) {
+    const f32x8 scale = quotient(splat(-1.0f / 8), splat(set.smooth_errors) * error + splat(0.01f));
+    f32x8 total = splat(1), change[3] = {splat(0), splat(0), splat(0)};
     for (int j = 0; j < 3; ++j)
         for (int i = -1; i < 2; ++i) {
             if (j == 1 && i == 0) continue;
             const float* there = rows[j] + kAccumulated * kPlane + i;
-            const f8 difference = load(there) - color[0], weight = eighth_power(max(fma(abs(difference), scale, splat(1)), splat(0)));
+            const f32x8 difference = load(there) - color[0],
+                        weight = eighth_power(max(fma(abs(difference), scale, splat(1)), splat(0)));
             total = total + weight;
             change[0] = fma(weight, difference, change[0]);
             for (int c = 1; c < 3; ++c) change[c] = fma(weight, load(there + c * kPlane) - color[c], change[c]);
         }
-    const f8 share = quotient(splat(1), total);
+    const f32x8 share = quotient(splat(1), total);
     for (int c = 0; c < 3; ++c) color[c] = fma(change[c], share, color[c]);
 }
 
@@ -75,48 +78,50 @@ HUSH_INLINE void repeat_edges(const DenoiseStep& step, int left, int right, floa
 }
 
 // Share of the denoised path.
-HUSH_INLINE f8 gate_of(const DenoiseStep& step, f8 error, f8 frames) {
+HUSH_INLINE f32x8 gate_of(const DenoiseStep& step, f32x8 error, f32x8 frames) {
     const DenoiserSettings& set = step.settings;
     if (set.gate != Gate::learned) return splat(set.gate == Gate::denoised ? 1.0f : 0.0f);
-    const f8 ripe = splat(1) - exp2_negative(frames * splat(-kLog2E / set.tau_frames));
+    const f32x8 ripe = splat(1) - exp2_negative(frames * splat(-kLog2E / set.tau_frames));
     return splat(1) - ripe * (splat(1) - min(error * splat(std::fmax(step.weights->gamma, 1e-4f)), splat(1)));
 }
 
 // Accumulates columns left .. right - 1 of a row in the planes of its history.
-HUSH_INLINE void accumulate_row(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right, const Owned& owned,
-                                float* history, const float* const trust[2]) {
+HUSH_INLINE void accumulate_row(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right,
+                                const Owned& owned, float* history, const float* const trust[2]) {
     const DenoiserSettings& set = step.settings;
     alignas(32) float filtered[4 * kPlane];
     filter_row(step, pyramid, y, left, right, filtered);
     for (int x = left; x < right; x += 8) {
         const int at = x - left;
-        f8 now[4], value[4];
+        f32x8 now[4], value[4];
         pyramid.load_pixels(x, y, now);
         load_quads(filtered + 4 * at, 4, value);
         auto channel = [&](int c) { return history + c * kPlane + at; };
-        const f8 difference = load(channel(kDepthDifference));
-        const i8 valid = load(channel(kValid)) > splat(0.5f);
-        const f8 trust_s = select(valid, accumulated_trust(step, trust[0] + at, difference), splat(0));
-        const f8 trust_h = select(valid, load(trust[1] + at), splat(0));
+        const f32x8 difference = load(channel(kDepthDifference));
+        const i32x8 valid = load(channel(kValid)) > splat(0.5f);
+        const f32x8 trust_s = select(valid, accumulated_trust(step, trust[0] + at, difference), splat(0));
+        const f32x8 trust_h = select(valid, load(trust[1] + at), splat(0));
 
         // Running means: a step from the sample, so that a constant stays one.
-        auto update = [&](int c, f8 sample, f8 share) {
-            const f8 mean = sample + (load(channel(c)) - sample) * share;
+        auto update = [&](int c, f32x8 sample, f32x8 share) {
+            const f32x8 mean = sample + (load(channel(c)) - sample) * share;
             store(channel(c), mean);
             return mean;
         };
-        const f8 kept_s = load(channel(kAccumulatedFrames)) * trust_s, longer_s = kept_s + splat(1), share_s = quotient(kept_s, longer_s);
-        const f8 frames_s = min(longer_s, splat(set.accumulated_cap));
+        const f32x8 kept_s = load(channel(kAccumulatedFrames)) * trust_s, longer_s = kept_s + splat(1),
+                    share_s = quotient(kept_s, longer_s);
+        const f32x8 frames_s = min(longer_s, splat(set.accumulated_cap));
         for (int c = 0; c < 3; ++c) update(kAccumulated + c, now[c], share_s);
         update(kSquaredLuma, now[0] * now[0], share_s);
         store(channel(kAccumulatedFrames), frames_s);
         store(channel(kAccumulatedTrust), trust_s);
-        const f8 kept_h = load(channel(kDenoisedFrames)) * trust_h, longer_h = kept_h + splat(1), share_h = quotient(kept_h, longer_h);
+        const f32x8 kept_h = load(channel(kDenoisedFrames)) * trust_h, longer_h = kept_h + splat(1),
+                    share_h = quotient(kept_h, longer_h);
         for (int c = 0; c < 3; ++c) update(kDenoised + c, value[c], share_h);
         store(channel(kDenoisedFrames), min(longer_h, splat(set.denoised_cap)));
         store(channel(kDenoisedTrust), trust_h);
         if (owned.row && step.views) {
-            f8 rgb[3];
+            f32x8 rgb[3];
             for (int c = 0; c < 3; ++c) rgb[c] = rgb_channel(c, value[0], value[1], value[2]);
             write_views(step, y, x, owned, kFilteredView, rgb);
         }
@@ -125,33 +130,34 @@ HUSH_INLINE void accumulate_row(const DenoiseStep& step, const Pyramid& pyramid,
 }
 
 // Composes three planes of RGB for columns left .. right - 1 of a row, from the means of three rows.
-HUSH_INLINE void compose_row(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right, const Owned& owned,
-                             const float* const history[3], float* composite) {
+HUSH_INLINE void compose_row(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right,
+                             const Owned& owned, const float* const history[3], float* composite) {
     const DenoiserSettings& set = step.settings;
     for (int x = left; x < right; x += 8) {
         const int at = x - left;
         const float* const rows[3] = {history[0] + at, history[1] + at, history[2] + at};
         auto channel = [&](int c) { return load(rows[1] + c * kPlane); };
-        f8 color[3] = {channel(kAccumulated), channel(kAccumulated + 1), channel(kAccumulated + 2)};
-        const f8 frames = channel(kAccumulatedFrames), error = standard_error(color[0], channel(kSquaredLuma), frames);
+        f32x8 color[3] = {channel(kAccumulated), channel(kAccumulated + 1), channel(kAccumulated + 2)};
+        const f32x8 frames = channel(kAccumulatedFrames),
+                    error = standard_error(color[0], channel(kSquaredLuma), frames);
         if (set.smooth) smooth(set, rows, error, color);
-        const f8 gate = gate_of(step, error, frames);
-        f8 mixed[3], rgb[3];
+        const f32x8 gate = gate_of(step, error, frames);
+        f32x8 mixed[3], rgb[3];
         for (int c = 0; c < 3; ++c) mixed[c] = color[c] + (channel(kDenoised + c) - color[c]) * gate;
         for (int c = 0; c < 3; ++c) {
             rgb[c] = rgb_channel(c, mixed[0], mixed[1], mixed[2]);
             store(composite + c * kPlane + at, rgb[c]);
         }
         if (owned.row && step.views) {
-            f8 now[4];
+            f32x8 now[4];
             pyramid.load_pixels(x, y, now);
             const bool moving = step.previous && !step.is_static;
             const Before b = before(step, splat((float)x) + iota(), (float)y, now[3]);
             write_views(step, y, x, owned, kCompositeView, rgb);
             write_views(step, y, x, owned, kGateView,
-                        {gate, channel(kDepthDifference), moving ? b.motion_x : splat(0), moving ? b.motion_y : splat(0),
-                         rgb_channel(0, color[0], color[1], color[2]), rgb_channel(1, color[0], color[1], color[2]),
-                         rgb_channel(2, color[0], color[1], color[2])});
+                        {gate, channel(kDepthDifference), moving ? b.motion_x : splat(0),
+                         moving ? b.motion_y : splat(0), rgb_channel(0, color[0], color[1], color[2]),
+                         rgb_channel(1, color[0], color[1], color[2]), rgb_channel(2, color[0], color[1], color[2])});
         }
     }
     repeat_edges(step, left, right, composite);

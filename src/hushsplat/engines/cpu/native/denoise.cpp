@@ -3,7 +3,6 @@
 #include "compose.h"
 #include "denoise.h"
 #include "filter.h"
-#include "half_trust.h"
 #include "pyramid.h"
 #include "reproject.h"
 #include "rows.h"
@@ -47,7 +46,8 @@ void Sweep::run(const DenoiseStep& step, const Pyramid& pyramid, const Block& bl
         // Reproject and encode row y.
         if (inside(y)) {
             reproject_row(step, pyramid, y, left, right, taps, history.row(y), motion.row(0));
-            trust_features(step, pyramid, y, left, right, history.row(y), motion.row(0), inputs.row(0), features.row(y));
+            trust_features(step, pyramid, y, left, right, history.row(y), motion.row(0), inputs.row(0),
+                           features.row(y));
             features.clear_sides(y, columns);
             if (learned) {
                 encode_row(*step.weights, inputs.row(0), encoded.row(y), columns);
@@ -95,96 +95,6 @@ void Sweep::run(const DenoiseStep& step, const Pyramid& pyramid, const Block& bl
     }
 }
 
-// The same with trust at half resolution, two rows at a time: half row j, then what can be done behind it.
-struct HalfSweep {
-    Ring<kStateFloats, 10> history;
-    Ring<8, 2> inputs, details;      // features of both paths, full resolution
-    Ring<8, 1> half_inputs;          // and half
-    Ring<8, 4> features;
-    Ring<8, 3> encoded, hidden;
-    Ring<2, 3> half_trust;
-    Ring<3, 4> composite;
-    Ring<1, 1> motion, trust[2];
-    Taps taps;
-
-    void run(const DenoiseStep& step, const Pyramid& pyramid, const Block& block);
-    void gather(const DenoiseStep& step, const Pyramid& pyramid, int left, int right, int j, bool learned);
-    void predict(const DenoiseStep& step, int columns, int j, bool learned);
-};
-
-// Reprojects the two rows of half row j and averages their features.
-void HalfSweep::gather(const DenoiseStep& step, const Pyramid& pyramid, int left, int right, int j, bool learned) {
-    const int half = (right - left + 1) / 2;
-    for (int y = 2 * j; y < 2 * j + 2 && y < step.height; ++y) {
-        reproject_row(step, pyramid, y, left, right, taps, history.row(y), motion.row(0));
-        trust_features(step, pyramid, y, left, right, history.row(y), motion.row(0), inputs.row(y), details.row(y));
-    }
-    const int lower = 2 * j + 1 < step.height ? 2 * j + 1 : 2 * j;  // an odd last row counts twice
-    halve_planes(details.row(2 * j), details.row(lower), right - left, features.row(j));
-    features.clear_sides(j, half);
-    if (!learned) return;
-    halve_planes(inputs.row(2 * j), inputs.row(lower), right - left, half_inputs.row(0));
-    encode_row(*step.weights, half_inputs.row(0), encoded.row(j), half);
-    encoded.clear_sides(j, half);
-}
-
-// Both trusts of half row j.
-void HalfSweep::predict(const DenoiseStep& step, int columns, int j, bool learned) {
-    const float* rows[3];
-    float* trusts = half_trust.row(j);
-    for (int k = 0; k < 3; ++k) rows[k] = hidden.row(j + k - 1);
-    if (learned) accumulated_trust_row(*step.weights, rows, trusts, columns);
-    for (int k = 0; k < 3; ++k) rows[k] = features.row(j + k - 1);
-    denoised_trust_row(*step.weights, rows, trusts + kPlane, columns);
-}
-
-void HalfSweep::run(const DenoiseStep& step, const Pyramid& pyramid, const Block& block) {
-    const int left = block.x0 - kHalfHalo > 0 ? block.x0 - kHalfHalo : 0;
-    const int right = block.x1 + kHalfHalo < step.width ? block.x1 + kHalfHalo : step.width;
-    const int columns = right - left, owned = block.x0 - left, half = (columns + 1) / 2, height = (step.height + 1) / 2;
-    const bool learned = step.settings.trust == Trust::learned && !step.is_static;
-    auto inside = [&](int j) { return j >= 0 && j < height; };
-    const float* rows[3];
-    const int first = block.y0 / 2;
-    for (int j = first - 4; 2 * j - 6 <= block.y1; ++j) {
-        if (inside(j)) {
-            gather(step, pyramid, left, right, j, learned);
-        } else {
-            features.clear_row(j);
-            encoded.clear_row(j);
-        }
-        if (learned && j - 1 >= first - 3) {
-            if (inside(j - 1)) {
-                for (int k = 0; k < 3; ++k) rows[k] = encoded.row(j + k - 2);
-                hidden_row(*step.weights, rows, hidden.row(j - 1), half);
-                hidden.clear_sides(j - 1, half);
-            } else {
-                hidden.clear_row(j - 1);
-            }
-        }
-        if (j - 2 >= first - 2 && inside(j - 2)) predict(step, half, j - 2, learned);
-        // Trust of half rows j - 3 and j - 2 is that of the two rows between them.
-        for (int y = 2 * j - 5; y <= 2 * j - 4; ++y) {
-            if (y < block.y0 - 2 || y > block.y1 + 1 || y < 0 || y >= step.height) continue;
-            const float* near = half_trust.row(clamp_index(y / 2, height));
-            const float* far = half_trust.row(clamp_index(y / 2 + (y % 2 ? 1 : -1), height));
-            for (int k = 0; k < 2; ++k) double_plane(near + k * kPlane, far + k * kPlane, columns, trust[k].row(0));
-            const float* const trusts[2] = {trust[0].row(0), trust[1].row(0)};
-            accumulate_row(step, pyramid, y, left, right, owned_part(block, y), history.row(y), trusts);
-        }
-        for (int y = 2 * j - 6; y <= 2 * j - 5; ++y) {
-            if (y < block.y0 - 1 || y > block.y1 || y < 0 || y >= step.height) continue;
-            for (int k = 0; k < 3; ++k) rows[k] = history.row(clamp_index(y + k - 1, step.height));
-            compose_row(step, pyramid, y, left, right, owned_part(block, y), rows, composite.row(y));
-        }
-        for (int y = 2 * j - 7; y <= 2 * j - 6; ++y) {
-            if (y < block.y0 || y >= block.y1) continue;
-            for (int k = 0; k < 3; ++k) rows[k] = composite.row(clamp_index(y + k - 1, step.height)) + owned;
-            stabilise_row(step, pyramid, y, block.x0, block.x1, rows, history.row(y) + owned);
-        }
-    }
-}
-
 // How the picture is shared out: few halos, but enough jobs that no thread waits long for the last one.
 struct Grid {
     int columns, rows, width, height;  // blocks; px of a block
@@ -195,7 +105,8 @@ struct Grid {
         width = (step.width + columns - 1) / columns;
         width += (8 - (width + 2 * halo) % 8) % 8;  // whole groups of eight with the halo
         columns = (step.width + width - 1) / width;
-        const int wanted = (kJobsPerThread * threads + columns - 1) / columns, most = (step.height + kLeastHeight - 1) / kLeastHeight;
+        const int wanted = (kJobsPerThread * threads + columns - 1) / columns,
+                  most = (step.height + kLeastHeight - 1) / kLeastHeight;
         rows = wanted < most ? wanted : most;
         height = (step.height + rows - 1) / rows;
         height += height % 2;
@@ -204,7 +115,8 @@ struct Grid {
 
     Block block(const DenoiseStep& step, int job) const {
         const int x = job % columns * width, y = job / columns * height;
-        return {x, x + width < step.width ? x + width : step.width, y, y + height < step.height ? y + height : step.height};
+        return {x, x + width < step.width ? x + width : step.width, y,
+                y + height < step.height ? y + height : step.height};
     }
 };
 
@@ -213,18 +125,11 @@ struct Grid {
 void denoise(const DenoiseStep& step, int threads) {
     if (threads <= 0) threads = default_threads();
     const Pyramid pyramid(step, threads);
-    const bool half = step.settings.half_trust;
-    const Grid grid(step, threads, half ? kHalfHalo : kHalo);
+    const Grid grid(step, threads, kHalo);
     parallel_for(grid.columns * grid.rows, threads, [&](int job) {
         static thread_local Buffer<Sweep> sweep;
-        static thread_local Buffer<HalfSweep> half_sweep;
-        if (half) {
-            half_sweep.resize(1);
-            half_sweep[0].run(step, pyramid, grid.block(step, job));
-        } else {
-            sweep.resize(1);
-            sweep[0].run(step, pyramid, grid.block(step, job));
-        }
+        sweep.resize(1);
+        sweep[0].run(step, pyramid, grid.block(step, job));
     });
 }
 

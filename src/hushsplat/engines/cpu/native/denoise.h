@@ -5,13 +5,22 @@
 
 namespace hush {
 
-constexpr int kViewFloats = 13;   // composite RGB, filtered RGB, gate, relative depth difference, motion x and y in px, smoothed RGB
+constexpr int kViewFloats =
+    13;  // composite RGB, filtered RGB, gate, relative depth difference, motion x and y in px, smoothed RGB
 constexpr int kCompositeView = 0, kFilteredView = 3, kGateView = 6;
 constexpr int kStateFloats = 16;  // per pixel, in the order of core/state.py
 
 enum StateChannel {
-    kAccumulated = 0, kSquaredLuma = 3, kAccumulatedFrames = 4, kAccumulatedTrust = 5,
-    kDenoised = 6, kDenoisedFrames = 9, kDenoisedTrust = 10, kStabilised = 11, kDepth = 14, kSpare = 15
+    kAccumulated = 0,
+    kSquaredLuma = 3,
+    kAccumulatedFrames = 4,
+    kAccumulatedTrust = 5,
+    kDenoised = 6,
+    kDenoisedFrames = 9,
+    kDenoisedTrust = 10,
+    kStabilised = 11,
+    kDepth = 14,
+    kSpare = 15
 };
 
 // Layers of width 8, input-major: weight[input · 8 + output], depthwise: weight[tap · 8 + channel].
@@ -34,7 +43,7 @@ struct DenoiserSettings {
     float sigma, smooth_errors;
     Trust trust;
     Gate gate;
-    bool filter, smooth, stabilise, zero_shot, half_trust;
+    bool filter, smooth, stabilise, zero_shot;
 };
 
 struct DenoiseStep {
@@ -46,7 +55,7 @@ struct DenoiseStep {
     bool is_static;            // the camera has not moved since
     float fx, fy, cx, cy;      // of this frame
     float previous_fx, previous_fy, previous_cx, previous_cy;
-    float motion[12];          // previous from current less the identity, rows of [R - I | t]
+    float motion[12];  // previous from current less the identity, rows of [R - I | t]
     const DenoiserWeights* weights;
     DenoiserSettings settings;
     float* state;  // [h][w][16]

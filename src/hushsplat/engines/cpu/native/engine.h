@@ -11,21 +11,21 @@
 
 namespace hush {
 
-struct DenoiseStep;  // denoise.h
+struct DenoiseStep;   // denoise.h
 struct BaselineStep;  // baselines.h
 struct SvgfSettings;
 
-constexpr int kChunk = 128;       // Gaussians per chunk: neighbours in space, projected together
-constexpr int kTile = 64;         // px: side of the square that one job draws; its buffers stay in cache
-constexpr int kCell = 8;          // px: side of the squares whose farthest depth is tracked inside a tile
+constexpr int kChunk = 128;  // Gaussians per chunk: neighbours in space, projected together
+constexpr int kTile = 64;    // px: side of the square that one job draws; its buffers stay in cache
+constexpr int kCell = 8;     // px: side of the squares whose farthest depth is tracked inside a tile
 constexpr int kCells = kTile / kCell;
-constexpr int kTable = 4096;      // entries of the table of random levels, see render/sampling.py
-constexpr int kRowStep = 1087;    // table entries between a pixel and the one below it
+constexpr int kTable = 4096;                // entries of the table of random levels, see render/sampling.py
+constexpr int kRowStep = 1087;              // table entries between a pixel and the one below it
 constexpr float kMaxLevel = 11.082527082f;  // 2 ln 255: a fragment's alpha counts from 1/255 on
 constexpr float kDilation = 0.3f;           // px²: what 3DGS adds to a projected covariance
 constexpr float kNearer = 1.00001f;         // slack of bounds on 1 / depth, so that rounding hides nothing
 constexpr float kOpaque = 1e-4f;            // transmittance below which sorted blending stops
-constexpr int kGeometry = 6;      // what else can be blended like a colour: depth, 1 / depth, its square, normal (xyz)
+constexpr int kGeometry = 6;  // what else can be blended like a colour: depth, 1 / depth, its square, normal (xyz)
 
 // Memory on a cache line's boundary, left uninitialised.
 template <class T>
@@ -60,9 +60,11 @@ struct Camera {
 
 // What never changes with the camera, per Gaussian in chunks of kChunk: kFixed rows of kChunk floats.
 enum FixedRow {
-    kMeanX, kMeanY, kMeanZ,
-    kShape,                     // six rows: surfels: scaled axes a, b; ellipsoids: covariance xx xy xz yy yz zz
-    kLogOpacity = kShape + 6,   // 2 ln(opacity); -inf marks an empty slot
+    kMeanX,
+    kMeanY,
+    kMeanZ,
+    kShape,                    // six rows: surfels: scaled axes a, b; ellipsoids: covariance xx xy xz yy yz zz
+    kLogOpacity = kShape + 6,  // 2 ln(opacity); -inf marks an empty slot
     kFixed
 };
 
@@ -70,10 +72,10 @@ enum FixedRow {
 //   S = t² + h(d, d) (h = 0 for surfels), Q = (ux dx + uy dy)² + (vy dy)², squared distance D² = Q / S,
 //   1 / depth = inverse_depth · S / t.
 struct Projected {
-    float center_x, center_y;  // px
+    float center_x, center_y;                 // px
     float ux, uy, vy, gx, gy, hxx, hxy, hyy;  // per px
-    float inverse_depth;       // of the centre
-    float log_opacity;         // 2 ln(opacity)
+    float inverse_depth;                      // of the centre
+    float log_opacity;                        // 2 ln(opacity)
 };
 
 enum Flag : uint8_t {
@@ -93,27 +95,28 @@ struct ChunkReach {
 
 struct Scene {
     // Gaussians that can never be seen are left out, unless `all` are wanted because `refresh` may make them visible.
-    Scene(const float* means, const float* scales, const float* rotations, const float* opacities, int count, bool surfels,
-          int threads, bool all = false);
+    Scene(const float* means, const float* scales, const float* rotations, const float* opacities, int count,
+          bool surfels, int threads, bool all = false);
 
-    int count;      // Gaussians in the file
-    int chunks;     // chunks of those that can be seen at all
+    int count;   // Gaussians in the file
+    int chunks;  // chunks of those that can be seen at all
     bool surfels;
-    // New values for the same Gaussians: where each is kept stays as it was, which is right as long as they hardly move.
+    // New values for the same Gaussians: where each is kept stays as it was, which is right as long as they hardly
+    // move.
     void refresh(const float* means, const float* scales, const float* rotations, const float* opacities, int threads);
 
-    Buffer<float> fixed;        // [chunk][kFixed][kChunk]
-    Buffer<int32_t> id;         // [chunk][kChunk], index in the file, -1 for an empty slot
-    std::vector<Bounds> bounds; // of each chunk's footprints at level 1/255, world
+    Buffer<float> fixed;         // [chunk][kFixed][kChunk]
+    Buffer<int32_t> id;          // [chunk][kChunk], index in the file, -1 for an empty slot
+    std::vector<Bounds> bounds;  // of each chunk's footprints at level 1/255, world
 
     // One frame's projection, filled chunk by chunk when a tile first needs it.
-    Buffer<Projected> projected;  // [chunk][kChunk]
-    Buffer<int16_t> box;        // [chunk][x0 x1 y0 y1][kChunk], px, exclusive ends
-    Buffer<float> nearest;      // [chunk][kChunk], largest 1 / depth in the footprint
-    Buffer<ChunkReach> reach;   // [chunk]
-    Buffer<uint8_t> flags;      // [chunk][kChunk]
+    Buffer<Projected> projected;                    // [chunk][kChunk]
+    Buffer<int16_t> box;                            // [chunk][x0 x1 y0 y1][kChunk], px, exclusive ends
+    Buffer<float> nearest;                          // [chunk][kChunk], largest 1 / depth in the footprint
+    Buffer<ChunkReach> reach;                       // [chunk]
+    Buffer<uint8_t> flags;                          // [chunk][kChunk]
     std::unique_ptr<std::atomic<uint8_t>[]> state;  // 0 not projected, 1 in work, 2 done
-    std::mutex frame_mutex;     // one frame at a time
+    std::mutex frame_mutex;                         // one frame at a time
 
     size_t bytes() const;
 };
@@ -121,62 +124,62 @@ struct Scene {
 // Which chunks each tile has to look at, front to back.
 struct TileLists {
     int columns, rows;
-    std::vector<int> begin;        // [tiles + 1] into `chunk`
-    std::vector<int> chunk;        // chunk indices
+    std::vector<int> begin;           // [tiles + 1] into `chunk`
+    std::vector<int> chunk;           // chunk indices
     std::vector<float> inverse_near;  // [chunk]: 1 / (least depth at which the chunk can be hit)
 };
 
 void begin_frame(Scene& scene, const Camera& camera, TileLists& lists);
 
 struct Colors {
-    const float* sh;  // [n][k][3]
-    int coefficients; // k
+    const float* sh;     // [n][k][3]
+    int coefficients;    // k
     const float* means;  // [n][3]
 };
 
-// What per-pixel order has seen: fragments in each pixel's order, patch by patch (see peel.h).
-struct PeelRecord {
+// What per-pixel order has seen: fragments in each pixel's order, patch by patch (see pixel_order.h).
+struct FragmentRecord {
     int32_t entry;  // index into `slots`
     int32_t pixel;  // of the patch
     float alpha, inverse_depth;
 };
-struct PeeledPatch {
+struct PatchFragments {
     std::vector<int32_t> slots;  // chunk · kChunk + slot
-    std::vector<PeelRecord> records;
+    std::vector<FragmentRecord> records;
 };
-struct PeelTape {
-    std::vector<PeeledPatch> patches;
+struct FragmentTape {
+    std::vector<PatchFragments> patches;
 };
 
 struct SortedOutput {
-    float* color;  // [h][w][3]
-    float* alpha;  // [h][w]
-    float* depth;  // [h][w] or null
+    float* color;     // [h][w][3]
+    float* alpha;     // [h][w]
+    float* depth;     // [h][w] or null
     float* variance;  // [h][w][3] or null (per-pixel order only)
     float background[3];
-    PeelTape* tape = nullptr;   // what the gradient of per-pixel order needs, or null
-    float* geometry = nullptr;  // [h][w][kGeometry], sums of weight · value, or null; normals are of surfels
+    FragmentTape* tape = nullptr;  // what the gradient of per-pixel order needs, or null
+    float* geometry = nullptr;     // [h][w][kGeometry], sums of weight · value, or null; normals are of surfels
     float stop = 1e-8f;  // transmittance behind which per-pixel order takes nothing more: it cannot be told from none
 };
 
 // Derivatives of a loss by what a raster has drawn, in and what they are by the Gaussians, out.
 struct GradientJob {
-    const float* color;       // [h][w][3], as drawn
-    const float* alpha;       // [h][w], as drawn
-    const float* by_color;    // [h][w][3]
-    const float* by_alpha;    // [h][w]
-    const float* geometry;    // [h][w][kGeometry] as drawn, or null
-    const float* by_geometry; // [h][w][kGeometry], or null
-    const float* scales;      // [n][2]
-    const float* rotations;   // [n][4]
-    const float* opacities;   // [n]
-    float* by_means;          // [n][3], these are added to
-    float* by_scales;         // [n][2]
-    float* by_rotations;      // [n][4], of unit quaternions
-    float* by_opacities;      // [n]
-    float* by_sh;             // [n][k][3]
-    float* by_center;         // [n][2], per px: moving the footprint in the picture; for densification
-    uint8_t* seen;            // [n]: 1 if any of its fragments took part
+    const float* color;        // [h][w][3], as drawn
+    const float* alpha;        // [h][w], as drawn
+    const float* by_color;     // [h][w][3]
+    const float* by_alpha;     // [h][w]
+    const float* geometry;     // [h][w][kGeometry] as drawn, or null
+    const float* by_geometry;  // [h][w][kGeometry], or null
+    const float* scales;       // [n][2]
+    const float* rotations;    // [n][4]
+    const float* opacities;    // [n]
+    float* by_means;           // [n][3], these are added to
+    float* by_scales;          // [n][2]
+    float* by_rotations;       // [n][4], of unit quaternions
+    float* by_opacities;       // [n]
+    float* by_sh;              // [n][k][3]
+    float* by_center;          // [n][2], per px: moving the footprint in the picture; for densification
+    uint8_t* seen;             // [n]: 1 if any of its fragments took part
 };
 
 struct AdamStep {
@@ -194,13 +197,13 @@ struct Kernels {
     const char* name;
     void (*project)(Scene&, const Camera&, int chunk);
     // `levels` is [kTable] and `sequence` the hashed seed of the primitive keys, one of each per sample.
-    void (*stochastic)(Scene&, const Camera&, const TileLists&, const float* levels, const uint32_t* sequence, int samples,
-                       int threads, int32_t* id, float* depth);
+    void (*stochastic)(Scene&, const Camera&, const TileLists&, const float* levels, const uint32_t* sequence,
+                       int samples, int threads, int32_t* id, float* depth);
     void (*sorted)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
-    void (*ordered)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
+    void (*exact)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
     void (*sorted_gradient)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const GradientJob&);
-    void (*ordered_gradient)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const PeelTape&,
-                             const GradientJob&);
+    void (*exact_gradient)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const FragmentTape&,
+                           const GradientJob&);
     double (*ssim)(const float* first, const float* second, int width, int height, int threads, float* by_first);
     void (*adam)(const AdamStep&, int threads);
     void (*decode)(const int32_t* id, int samples, int width, int height, const Camera&, const Colors&, int threads,
@@ -216,8 +219,8 @@ struct Kernels {
     void (*baseline_svgf)(const BaselineStep& step, const SvgfSettings& settings);
 };
 
-const Kernels& kernels();                  // the best this machine can run, unless chosen otherwise
-bool choose_kernels(const char* name);     // "avx2", "portable"; false if this machine or build has it not
+const Kernels& kernels();               // the best this machine can run, unless chosen otherwise
+bool choose_kernels(const char* name);  // "avx2", "portable"; false if this machine or build has it not
 std::vector<const char*> available_kernels();
 
 }  // namespace hush

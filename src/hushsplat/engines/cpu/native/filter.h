@@ -13,25 +13,26 @@ namespace hush::HUSH_ISA {
 
 // The kernels of eight pixels.
 struct Kernels8 {
-    f8 lod, dx, dy;       // level of detail; px from one probe's offset of 1 to the next, along the major axis
-    f8 outer, inner;      // weight of each of the outer and of each of the inner two probes
+    f32x8 lod, dx, dy;   // level of detail; px from one probe's offset of 1 to the next, along the major axis
+    f32x8 outer, inner;  // weight of each of the outer and of each of the inner two probes
 };
 
-HUSH_INLINE Kernels8 kernels_from(const f8 v[4]) {
-    const f8 zero = splat(0), floor = softplus(v[3]);
-    const f8 ax = max(v[1], zero) + floor, ay = max(v[0], zero) + floor;
-    const f8 z = tanh(v[2]) * sqrt(ax * ay + splat(1e-8f));
-    const f8 mean = splat(0.5f) * (ax + ay), half = splat(0.5f) * (ax - ay);
-    const f8 radius = sqrt(half * half + z * z + splat(1e-12f)) - splat(1e-6f);
-    const f8 minor = max(mean - radius, splat(1e-4f)), major = max(mean + radius, minor);
+HUSH_INLINE Kernels8 kernels_from(const f32x8 v[4]) {
+    const f32x8 zero = splat(0), floor = softplus(v[3]);
+    const f32x8 ax = max(v[1], zero) + floor, ay = max(v[0], zero) + floor;
+    const f32x8 z = tanh(v[2]) * sqrt(ax * ay + splat(1e-8f));
+    const f32x8 mean = splat(0.5f) * (ax + ay), half = splat(0.5f) * (ax - ay);
+    const f32x8 radius = sqrt(half * half + z * z + splat(1e-12f)) - splat(1e-6f);
+    const f32x8 minor = max(mean - radius, splat(1e-4f)), major = max(mean + radius, minor);
     // The major direction leans slightly towards x, so that the isotropic kernel has one.
-    const f8 u = half + mean * splat(1 / 32.0f), length = sqrt(u * u + z * z + splat(1e-12f));
-    const i8 right = u >= zero;
-    const f8 c = select(right, length + u, z), s = select(right, z, length - u);
-    const f8 step = minor / sqrt(c * c + s * s);
-    const f8 ratio = minor / major, squared = ratio * ratio;
-    const f8 outer = exp2_negative(squared * splat(-0.5f * 2.25f * kLog2E)), inner = exp2_negative(squared * splat(-0.5f * 0.25f * kLog2E));
-    const f8 share = splat(0.5f) / (outer + inner);
+    const f32x8 u = half + mean * splat(1 / 32.0f), length = sqrt(u * u + z * z + splat(1e-12f));
+    const i32x8 right = u >= zero;
+    const f32x8 c = select(right, length + u, z), s = select(right, z, length - u);
+    const f32x8 step = minor / sqrt(c * c + s * s);
+    const f32x8 ratio = minor / major, squared = ratio * ratio;
+    const f32x8 outer = exp2_negative(squared * splat(-0.5f * 2.25f * kLog2E)),
+                inner = exp2_negative(squared * splat(-0.5f * 0.25f * kLog2E));
+    const f32x8 share = splat(0.5f) / (outer + inner);
     return {min(max(log2(minor), zero), splat(3)), c * step, s * step, outer * share, inner * share};
 }
 
@@ -39,14 +40,17 @@ HUSH_INLINE Kernels8 kernels_from(const f8 v[4]) {
 HUSH_INLINE void blur_views(const DenoiseStep& step, int y, int left, int right, float* out) {
     alignas(32) float column[4 * (kPlane + 2)];  // weighted sums over three rows, from left - 1 to right
     const float* rows[3];
-    for (int j = 0; j < 3; ++j) rows[j] = step.neural_view + 4 * (size_t)clamp_index(y + j - 1, step.height) * step.width;
-    auto sum = [](f8 a, f8 b, f8 c) { return (limited_view(a) + limited_view(c)) + splat(2) * limited_view(b); };
+    for (int j = 0; j < 3; ++j)
+        rows[j] = step.neural_view + 4 * (size_t)clamp_index(y + j - 1, step.height) * step.width;
+    auto sum = [](f32x8 a, f32x8 b, f32x8 c) {
+        return (limited_view(a) + limited_view(c)) + splat(2) * limited_view(b);
+    };
     const int first = left > 0 ? left - 1 : 0, last = right < step.width ? right : step.width - 1;
     int x = first;
     for (; x < last; x += 2)
         store(column + 4 * (x - left + 1), sum(load(rows[0] + 4 * x), load(rows[1] + 4 * x), load(rows[2] + 4 * x)));
     if (x == last) {
-        auto single = [&](int j) { return join(load_four(rows[j] + 4 * x), f4{}); };
+        auto single = [&](int j) { return join(load_four(rows[j] + 4 * x), f32x4{}); };
         store_four(column + 4 * (x - left + 1), low_half(sum(single(0), single(1), single(2))));
     }
     if (left == 0) store_four(column, load_four(column + 4));
@@ -57,16 +61,18 @@ HUSH_INLINE void blur_views(const DenoiseStep& step, int y, int left, int right,
 
 // Where one level of the pyramid is read by eight pixels, of which each may be at a level of its own.
 struct LevelPlaces {
-    f8 scale, u, v;                       // texels per px; the pixel's centre from that of its texel's corner, in px
-    i8 column, row, width, last_row, begin;  // its texel; the level
+    f32x8 scale, u, v;  // texels per px; the pixel's centre from that of its texel's corner, in px
+    i32x8 column, row, width, last_row, begin;  // its texel; the level
 };
 
-HUSH_INLINE LevelPlaces level_places(const Pyramid& pyramid, int x, int y, i8 level) {
+HUSH_INLINE LevelPlaces level_places(const Pyramid& pyramid, int x, int y, i32x8 level) {
     LevelPlaces p;
-    const i8 columns = splat_int(x) + iota_int();
+    const i32x8 columns = splat_int(x) + iota_int();
     for (int k = Pyramid::kLevels - 1; k >= 0; --k) {
-        const i8 here = level == splat_int(k), texel = columns >> k;
-        auto pick = [&](auto& place, auto value) { place = k == Pyramid::kLevels - 1 ? value : select(here, value, place); };
+        const i32x8 here = level == splat_int(k), texel = columns >> k;
+        auto pick = [&](auto& place, auto value) {
+            place = k == Pyramid::kLevels - 1 ? value : select(here, value, place);
+        };
         pick(p.scale, splat(1.0f / (1 << k)));
         pick(p.u, to_float(columns - (texel << k)) + splat(0.5f));  // the place inside the texel stays exact
         pick(p.v, splat((float)(y & ((1 << k) - 1)) + 0.5f));
@@ -81,16 +87,16 @@ HUSH_INLINE LevelPlaces level_places(const Pyramid& pyramid, int x, int y, i8 le
 
 // Two rows of two texels for each of eight pixels, and their weights.
 struct Reads {
-    alignas(32) int32_t above[8], below[8];        // texel of the left one
-    alignas(32) float upper[16], lower[16];        // weights, left and right of a pixel together, in the order of slot_of
+    alignas(32) int32_t above[8], below[8];  // texel of the left one
+    alignas(32) float upper[16], lower[16];  // weights, left and right of a pixel together, in the order of slot_of
 };
 
 constexpr int slot_of[8] = {0, 1, 4, 5, 2, 3, 6, 7};  // where a pixel's pair of weights lies
 
-HUSH_INLINE void store_pairs(float* pairs, f8 left, f8 right) {
+HUSH_INLINE void store_pairs(float* pairs, f32x8 left, f32x8 right) {
 #if defined(__AVX2__)
-    store(pairs, (f8)_mm256_unpacklo_ps((__m256)left, (__m256)right));
-    store(pairs + 8, (f8)_mm256_unpackhi_ps((__m256)left, (__m256)right));
+    store(pairs, (f32x8)_mm256_unpacklo_ps((__m256)left, (__m256)right));
+    store(pairs + 8, (f32x8)_mm256_unpackhi_ps((__m256)left, (__m256)right));
 #else
     for (int k = 0; k < 8; ++k) {
         pairs[2 * slot_of[k]] = left[k];
@@ -99,85 +105,87 @@ HUSH_INLINE void store_pairs(float* pairs, f8 left, f8 right) {
 #endif
 }
 
-HUSH_INLINE f8 load_pair(const float* pair) {  // the first in the lower four lanes, the second in the upper four
+HUSH_INLINE f32x8 load_pair(const float* pair) {  // the first in the lower four lanes, the second in the upper four
 #if defined(__AVX2__)
     double both;
     std::memcpy(&both, pair, sizeof both);
-    return (f8)_mm256_permutevar_ps(_mm256_castpd_ps(_mm256_set1_pd(both)), _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1));
+    return (f32x8)_mm256_permutevar_ps(_mm256_castpd_ps(_mm256_set1_pd(both)),
+                                       _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1));
 #else
-    return {f4{pair[0], pair[0], pair[0], pair[0]}, f4{pair[1], pair[1], pair[1], pair[1]}};
+    return {f32x4{pair[0], pair[0], pair[0], pair[0]}, f32x4{pair[1], pair[1], pair[1], pair[1]}};
 #endif
 }
 
 // The bilinear sample at `dx`, `dy` px from the pixels' centres. At the edges all the weight goes to the texel inside.
-HUSH_INLINE void plan_reads(const LevelPlaces& p, f8 dx, f8 dy, f8 weight, Reads& reads) {
-    const i8 zero = splat_int(0), one = splat_int(1);
-    const f8 u = (p.u + dx) * p.scale - splat(0.5f), v = (p.v + dy) * p.scale - splat(0.5f);
-    const i8 floor_u = floor_int(u), floor_v = floor_int(v);
-    const i8 column = p.column + floor_u, row = p.row + floor_v, most = p.width - splat_int(2);
-    f8 s = u - to_float(floor_u);
+HUSH_INLINE void plan_reads(const LevelPlaces& p, f32x8 dx, f32x8 dy, f32x8 weight, Reads& reads) {
+    const i32x8 zero = splat_int(0), one = splat_int(1);
+    const f32x8 u = (p.u + dx) * p.scale - splat(0.5f), v = (p.v + dy) * p.scale - splat(0.5f);
+    const i32x8 floor_u = floor_int(u), floor_v = floor_int(v);
+    const i32x8 column = p.column + floor_u, row = p.row + floor_v, most = p.width - splat_int(2);
+    f32x8 s = u - to_float(floor_u);
     s = select(column < zero, splat(0), select(column > most, splat(1), s));
-    const i8 left = max(min(column, most), zero);
+    const i32x8 left = max(min(column, most), zero);
     s = select(p.width == one, splat(0), s);
-    const i8 top = min(max(row, zero), p.last_row), bottom = min(max(row + one, zero), p.last_row);
+    const i32x8 top = min(max(row, zero), p.last_row), bottom = min(max(row + one, zero), p.last_row);
     store(reads.above, p.begin + top * p.width + left);
     store(reads.below, p.begin + bottom * p.width + left);
-    const f8 lower = (v - to_float(floor_v)) * weight, upper = weight - lower;
-    const f8 upper_right = upper * s, lower_right = lower * s;
+    const f32x8 lower = (v - to_float(floor_v)) * weight, upper = weight - lower;
+    const f32x8 upper_right = upper * s, lower_right = lower * s;
     store_pairs(reads.upper, upper - upper_right, upper_right);
     store_pairs(reads.lower, lower - lower_right, lower_right);
 }
 
 // Four trilinear probes along the major axis for eight pixels, 32 texels each at most; four floats a pixel.
 HUSH_INLINE void probe(const Pyramid& pyramid, const Kernels8& kernel, int x, int y, int count, float* out) {
-    const i8 fine = min(truncate(kernel.lod), splat_int(Pyramid::kLevels - 2));
-    const f8 blend = kernel.lod - to_float(fine);
+    const i32x8 fine = min(truncate(kernel.lod), splat_int(Pyramid::kLevels - 2));
+    const f32x8 blend = kernel.lod - to_float(fine);
     const bool one_level = !any(blend > splat(0));  // small kernels, most of them
     Reads reads[8];
     int planned = 0;
     for (int coarse = 0; coarse < (one_level ? 1 : 2); ++coarse) {
         const LevelPlaces places = level_places(pyramid, x, y, coarse ? fine + splat_int(1) : fine);
-        const f8 share = coarse ? blend : splat(1) - blend;
+        const f32x8 share = coarse ? blend : splat(1) - blend;
         for (int k = 0; k < 4; ++k) {
-            const f8 offset = splat((float)k - 1.5f), weight = k == 0 || k == 3 ? kernel.outer : kernel.inner;
+            const f32x8 offset = splat((float)k - 1.5f), weight = k == 0 || k == 3 ? kernel.outer : kernel.inner;
             plan_reads(places, offset * kernel.dx, offset * kernel.dy, weight * share, reads[planned++]);
         }
     }
     for (int k = 0; k < count; ++k) {
-        f8 upper = splat(0), lower = splat(0);
+        f32x8 upper = splat(0), lower = splat(0);
         for (int n = 0; n < planned; ++n) {
             const Reads& r = reads[n];
             upper = load(pyramid.texels + 4 * (size_t)r.above[k]) * load_pair(r.upper + 2 * slot_of[k]) + upper;
             lower = load(pyramid.texels + 4 * (size_t)r.below[k]) * load_pair(r.lower + 2 * slot_of[k]) + lower;
         }
-        const f8 sum = upper + lower;
+        const f32x8 sum = upper + lower;
         store_four(out + 4 * k, low_half(sum) + high_half(sum));
     }
 }
 
-// Zero-shot: both axes are 2, so the probes read level 1 alone, at x - 3, x - 1, x + 1, x + 3: for an even column texels
-// m - 2 .. m + 2 around m = x / 2 with the weights below, for an odd one with the same, mirrored.
+// Zero-shot: both axes are 2, so the probes read level 1 alone, at x - 3, x - 1, x + 1, x + 3: for an even column
+// texels m - 2 .. m + 2 around m = x / 2 with the weights below, for an odd one with the same, mirrored.
 HUSH_INLINE void filter_row_isotropic(const Pyramid& pyramid, int y, int left, int right, float* out) {
     const float outer = std::exp(-0.5f * 2.25f), inner = std::exp(-0.5f * 0.25f), sum = 2 * (outer + inner);
     const float a = outer / sum, b = inner / sum;
-    const float weights[5] = {0.75f * a, 0.25f * a + 0.75f * b, 0.25f * b + 0.75f * b, 0.25f * b + 0.75f * a, 0.25f * a};
+    const float weights[5] = {0.75f * a, 0.25f * a + 0.75f * b, 0.25f * b + 0.75f * b, 0.25f * b + 0.75f * a,
+                              0.25f * a};
     const int w = pyramid.width[1], h = pyramid.height[1], above = (y + 1) / 2 - 1;
     const float t = y % 2 ? 0.25f : 0.75f;
     const float *top = pyramid.row(1, clamp_index(above, h)), *bottom = pyramid.row(1, clamp_index(above + 1, h));
     auto texel = [&](int m) {
         m = clamp_index(m, w);
-        const f4 upper = load_four(top + 4 * m);
+        const f32x4 upper = load_four(top + 4 * m);
         return upper + (load_four(bottom + 4 * m) - upper) * t;
     };
     int m = left / 2;
-    f4 window[5] = {texel(m - 2), texel(m - 1), texel(m), texel(m + 1), texel(m + 2)};
+    f32x4 window[5] = {texel(m - 2), texel(m - 1), texel(m), texel(m + 1), texel(m + 2)};
     for (int x = left; x < right; ++x) {
         if (x / 2 != m) {
             m = x / 2;
             for (int k = 0; k < 4; ++k) window[k] = window[k + 1];
             window[4] = texel(m + 2);
         }
-        f4 value = {0, 0, 0, 0};
+        f32x4 value = {0, 0, 0, 0};
         for (int k = 0; k < 5; ++k) value += window[k] * weights[x % 2 ? 4 - k : k];
         store_four(out + 4 * (x - left), value);
     }
@@ -186,14 +194,14 @@ HUSH_INLINE void filter_row_isotropic(const Pyramid& pyramid, int y, int left, i
 // This frame's value on the denoised path, for columns left .. right - 1 of a row: Y, Co, Cg, anything.
 HUSH_INLINE void filter_row(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right, float* out) {
     if (!step.settings.filter) {
-        std::memcpy(out, pyramid.row(0, y) + 4 * left, (size_t)(right - left) * sizeof(f4));
+        std::memcpy(out, pyramid.row(0, y) + 4 * left, (size_t)(right - left) * sizeof(f32x4));
     } else if (step.settings.zero_shot || !step.neural_view) {
         filter_row_isotropic(pyramid, y, left, right, out);
     } else {
         alignas(32) float views[4 * kPlane];
         blur_views(step, y, left, right, views);
         for (int x = left; x < right; x += 8) {
-            f8 v[4];
+            f32x8 v[4];
             load_quads(views + 4 * (x - left), 4, v);
             probe(pyramid, kernels_from(v), x, y, right - x < 8 ? right - x : 8, out + 4 * (x - left));
         }

@@ -1,9 +1,12 @@
-// One Gaussian's footprint in a tile, cell by cell of 8×8 px: which rows matter, and the fragment equation on eight pixels.
+// One Gaussian's footprint in a tile, cell by cell of 8×8 px: which rows matter, and the fragment equation on eight
+// pixels.
 #pragma once
 
 #include "kernels.h"
 
 namespace hush::HUSH_ISA {
+
+constexpr float kHalfLog2E = 0.72134752044448170f;  // exp(-D²/2) = 2^(-D² · this); 2 ln(o) · this = log2(o)
 
 struct Footprint {
     Projected p;         // centre relative to the tile
@@ -33,14 +36,14 @@ HUSH_INLINE Footprint footprint(const Scene& scene, const Camera& camera, const 
 template <bool Surfels, bool LowPass, bool Clipped>
 struct CellRows {
     alignas(32) float uy[8], vv[8], t[8], h1[8], h0[8], low[8];
-    f8 middle;      // dx at which Q is least
-    f8 most_s;      // no fragment of the footprint has a larger S, with some slack for rounding
+    f32x8 middle;   // dx at which Q is least
+    f32x8 most_s;   // no fragment of the footprint has a larger S, with some slack for rounding
     unsigned rows;  // one bit per row inside the footprint's box
 
     HUSH_MEMBER CellRows(const Footprint& f, int y) {
         const Projected& p = f.p;
-        f8 dy = splat((float)y + 0.5f - p.center_y) + iota();
-        f8 u = splat(p.uy) * dy, v = splat(p.vy) * dy;
+        f32x8 dy = splat((float)y + 0.5f - p.center_y) + iota();
+        f32x8 u = splat(p.uy) * dy, v = splat(p.vy) * dy;
         store(uy, u);
         store(vv, v * v);
         store(t, fma(splat(p.gy), dy, splat(1)));
@@ -56,21 +59,21 @@ struct CellRows {
         rows = (first > 0 ? 0xffu << first : 0xffu) & (end < 8 ? (1u << end) - 1 : 0xffu);
     }
 
-    HUSH_MEMBER f8 scale_at(const Footprint& f, float dx) const {
-        f8 along = splat(f.p.gx * dx) + load(t);
-        f8 s = along * along;
+    HUSH_MEMBER f32x8 scale_at(const Footprint& f, float dx) const {
+        f32x8 along = splat(f.p.gx * dx) + load(t);
+        f32x8 s = along * along;
         if constexpr (!Surfels) s += (splat(f.p.hxx * dx) + load(h1)) * splat(dx) + load(h0);
         return s;
     }
 
     // The rows in which D² < level can hold in the eight columns from x on.
-    HUSH_MEMBER unsigned needed(const Footprint& f, int x, f8 level) const {
+    HUSH_MEMBER unsigned needed(const Footprint& f, int x, f32x8 level) const {
         const float left = (float)x + 0.5f - f.p.center_x;
-        f8 dx = min(max(middle, splat(left)), splat(left + 7));
-        f8 u = splat(f.p.ux) * dx + load(uy);
-        f8 s = most_s;
+        f32x8 dx = min(max(middle, splat(left)), splat(left + 7));
+        f32x8 u = splat(f.p.ux) * dx + load(uy);
+        f32x8 s = most_s;
         if constexpr (Clipped) s = max(scale_at(f, left), scale_at(f, left + 7)) * splat(1.0002f);  // S is convex
-        i8 need = u * u + load(vv) < level * s;
+        i32x8 need = u * u + load(vv) < level * s;
         if constexpr (LowPass) {
             float nearest = left > 0 ? left : left < -7 ? left + 7 : 0;  // of the eight columns to the centre
             need |= splat(2 * nearest * nearest) + load(low) < level + splat(1e-4f);
@@ -81,18 +84,18 @@ struct CellRows {
 
 // D² = q / s; `inverse_depth` is 1 / z; lanes of `valid` false have no fragment.
 struct Fragment {
-    f8 q, s, inverse_depth;
-    i8 valid;
-    f8 t;      // 1 + g·d
-    i8 plane;  // the low-pass does not decide here
+    f32x8 q, s, inverse_depth;
+    i32x8 valid;
+    f32x8 t;      // 1 + g·d
+    i32x8 plane;  // the low-pass does not decide here
 };
 
 template <bool Surfels, bool LowPass, bool Clipped>
-HUSH_INLINE Fragment fragment(const Footprint& f, const CellRows<Surfels, LowPass, Clipped>& rows, int row, f8 dx) {
+HUSH_INLINE Fragment fragment(const Footprint& f, const CellRows<Surfels, LowPass, Clipped>& rows, int row, f32x8 dx) {
     const Projected& p = f.p;
     Fragment g;
-    f8 t = fma(splat(p.gx), dx, splat(rows.t[row]));
-    f8 u = splat(p.ux) * dx + splat(rows.uy[row]);
+    f32x8 t = fma(splat(p.gx), dx, splat(rows.t[row]));
+    f32x8 u = splat(p.ux) * dx + splat(rows.uy[row]);
     g.q = u * u + splat(rows.vv[row]);
     g.valid = g.plane = splat_int(-1);
     g.t = t;
@@ -100,8 +103,8 @@ HUSH_INLINE Fragment fragment(const Footprint& f, const CellRows<Surfels, LowPas
         g.s = t * t;
         g.inverse_depth = splat(p.inverse_depth) * t;
         if constexpr (LowPass) {
-            f8 low = ((dx + dx) * dx + splat(rows.low[row])) * g.s;
-            i8 plane = g.q <= low;
+            f32x8 low = ((dx + dx) * dx + splat(rows.low[row])) * g.s;
+            i32x8 plane = g.q <= low;
             if constexpr (Clipped) {
                 // Where the plane is not hit, S may be anything: the low-pass then stands alone.
                 plane &= (t > splat(0)) & (g.inverse_depth * splat(f.near) < splat(1));

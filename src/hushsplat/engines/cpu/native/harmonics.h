@@ -57,19 +57,19 @@ HUSH_INLINE void basis_gradient(float x, float y, float z, int coefficients, con
 }
 
 // RGB in the first three lanes.
-HUSH_INLINE f4 color_of(const Colors& colors, const float* eye, int32_t id) {
+HUSH_INLINE f32x4 color_of(const Colors& colors, const float* eye, int32_t id) {
     float b[16];
     const int n = basis_at(colors.means + 3 * (size_t)id, eye, colors.coefficients, b);
     const float* sh = colors.sh + 3 * (size_t)id * n;
-    f4 sum = {0.5f, 0.5f, 0.5f, 0};
+    f32x4 sum = {0.5f, 0.5f, 0.5f, 0};
     for (int k = 0; k + 1 < n; ++k) {  // a load of four runs one float into the next coefficient
-        f4 c;
+        f32x4 c;
         std::memcpy(&c, sh + 3 * k, 16);
         sum += c * b[k];
     }
-    f4 last = {sh[3 * n - 3], sh[3 * n - 2], sh[3 * n - 1], 0};
+    f32x4 last = {sh[3 * n - 3], sh[3 * n - 2], sh[3 * n - 1], 0};
     sum += last * b[n - 1];
-    f4 zero = {0, 0, 0, 0};
+    f32x4 zero = {0, 0, 0, 0};
     return sum > zero ? sum : zero;
 }
 

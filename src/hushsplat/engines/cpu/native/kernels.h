@@ -12,9 +12,10 @@ void project(Scene& scene, const Camera& camera, int chunk);
 void stochastic(Scene&, const Camera&, const TileLists&, const float* levels, const uint32_t* sequence, int samples,
                 int threads, int32_t* id, float* depth);
 void sorted(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
-void ordered(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
+void exact(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
 void sorted_gradient(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const GradientJob&);
-void ordered_gradient(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const PeelTape&, const GradientJob&);
+void exact_gradient(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const FragmentTape&,
+                    const GradientJob&);
 double ssim(const float* first, const float* second, int width, int height, int threads, float* by_first);
 void adam(const AdamStep&, int threads);
 void decode(const int32_t* id, int samples, int width, int height, const Camera&, const Colors&, int threads,
@@ -63,11 +64,12 @@ HUSH_INLINE void each_in_tile(const Scene& scene, int chunk, const Tile& tile, V
     const ChunkReach& reach = scene.reach[chunk];
     const int right = tile.x0 + tile.width, bottom = tile.y0 + tile.height;
     if (reach.x0 >= right || reach.x1 <= tile.x0 || reach.y0 >= bottom || reach.y1 <= tile.y0) return;
-    const s16 x0 = splat_short(tile.x0), x1 = splat_short(right), y0 = splat_short(tile.y0), y1 = splat_short(bottom);
+    const i16x16 x0 = splat_short(tile.x0), x1 = splat_short(right), y0 = splat_short(tile.y0),
+                 y1 = splat_short(bottom);
     const int16_t* box = &scene.box[(size_t)chunk * 4 * kChunk];
     for (int k = 0; k < kChunk; k += 16) {
-        s16 inside = (load(box + k) < x1) & (load(box + kChunk + k) > x0) & (load(box + 2 * kChunk + k) < y1) &
-                     (load(box + 3 * kChunk + k) > y0);
+        i16x16 inside = (load(box + k) < x1) & (load(box + kChunk + k) > x0) & (load(box + 2 * kChunk + k) < y1) &
+                        (load(box + 3 * kChunk + k) > y0);
         for (unsigned left = bits(inside); left; left &= left - 1) visit(k + __builtin_ctz(left) / 2);
     }
 }

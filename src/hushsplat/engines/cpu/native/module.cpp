@@ -73,98 +73,131 @@ NB_MODULE(_engine, m) {
     nb::set_leak_warnings(false);  // graphs of PyTorch that live until the process ends hold on to our objects
     m.doc() = "The CPU engine of hushsplat: see the Python modules of the same names for what each pass means.";
     nb::class_<hush::Camera>(m, "Camera")
-        .def("__init__", [](hush::Camera* self, Array<const float, nb::shape<3, 3>> rotation, Vector3 eye,
-                            Array<const float, nb::shape<4>> intrinsics, int width, int height, float near) {
-            require(width >= 1 && width <= 16384 && height >= 1 && height <= 16384, "a picture has 1 to 16384 px a side");
-            new (self) hush::Camera(camera_of(rotation, eye, intrinsics, width, height, near));
-        }, "rotation"_a, "eye"_a, "intrinsics"_a, "width"_a, "height"_a, "near"_a);
+        .def(
+            "__init__",
+            [](hush::Camera* self, Array<const float, nb::shape<3, 3>> rotation, Vector3 eye,
+               Array<const float, nb::shape<4>> intrinsics, int width, int height, float near) {
+                require(width >= 1 && width <= 16384 && height >= 1 && height <= 16384,
+                        "a picture has 1 to 16384 px a side");
+                new (self) hush::Camera(camera_of(rotation, eye, intrinsics, width, height, near));
+            },
+            "rotation"_a, "eye"_a, "intrinsics"_a, "width"_a, "height"_a, "near"_a);
 
     nb::class_<hush::Scene>(m, "Scene")
-        .def("__init__", [](hush::Scene* self, Means means, Array<const float, nb::shape<-1, -1>> scales,
-                            Array<const float, nb::shape<-1, 4>> rotations, Array<const float, nb::shape<-1>> opacities,
-                            int threads) {
-            size_t n = means.shape(0);
-            require(n <= 0x7fffff00u / hush::kChunk * hush::kChunk, "too many Gaussians");
-            require(scales.shape(0) == n && rotations.shape(0) == n && opacities.shape(0) == n, "arrays differ in length");
-            require(scales.shape(1) == 2 || scales.shape(1) == 3, "scales must have 2 or 3 columns");
-            bool surfels = scales.shape(1) == 2;
-            nb::gil_scoped_release release;
-            new (self) hush::Scene(means.data(), scales.data(), rotations.data(), opacities.data(), (int)n, surfels, threads);
-        }, "means"_a, "scales"_a, "rotations"_a, "opacities"_a, "threads"_a)
+        .def(
+            "__init__",
+            [](hush::Scene* self, Means means, Array<const float, nb::shape<-1, -1>> scales,
+               Array<const float, nb::shape<-1, 4>> rotations, Array<const float, nb::shape<-1>> opacities,
+               int threads) {
+                size_t n = means.shape(0);
+                require(n <= 0x7fffff00u / hush::kChunk * hush::kChunk, "too many Gaussians");
+                require(scales.shape(0) == n && rotations.shape(0) == n && opacities.shape(0) == n,
+                        "arrays differ in length");
+                require(scales.shape(1) == 2 || scales.shape(1) == 3, "scales must have 2 or 3 columns");
+                bool surfels = scales.shape(1) == 2;
+                nb::gil_scoped_release release;
+                new (self) hush::Scene(means.data(), scales.data(), rotations.data(), opacities.data(), (int)n, surfels,
+                                       threads);
+            },
+            "means"_a, "scales"_a, "rotations"_a, "opacities"_a, "threads"_a)
         .def_ro("count", &hush::Scene::count)
         .def_prop_ro("bytes", &hush::Scene::bytes)
-        .def("stochastic", [](hush::Scene& scene, const hush::Camera& camera, Array<const float, nb::shape<-1, hush::kTable>> levels,
-                              Array<const uint32_t, nb::shape<-1>> sequence, int threads,
-                              Array<int32_t, nb::shape<-1, -1, -1>> id, Array<float, nb::shape<-1, -1, -1>> depth) {
-            size_t samples = sequence.shape(0);
-            require(levels.shape(0) == samples && id.shape(0) == samples && depth.shape(0) == samples, "one table per sample");
-            require_picture(camera, id.shape(1), id.shape(2));
-            require_picture(camera, depth.shape(1), depth.shape(2));
-            nb::gil_scoped_release release;
-            std::lock_guard<std::mutex> lock(scene.frame_mutex);
-            hush::TileLists lists;
-            hush::begin_frame(scene, camera, lists);
-            hush::kernels().stochastic(scene, camera, lists, levels.data(), sequence.data(), (int)samples, threads, id.data(),
-                                       depth.data());
-        }, "camera"_a, "levels"_a, "sequence"_a, "threads"_a, "id"_a, "depth"_a)
-        .def("sorted", [](hush::Scene& scene, const hush::Camera& camera, Array<const float, nb::shape<-1, -1, 3>> sh, Means means,
-                          Vector3 background, int threads, Pixels3 color, Pixels alpha, std::optional<Pixels> depth) {
-            hush::Colors colors = colors_of(sh, means, scene.count);
-            hush::SortedOutput out = output_of(camera, color, alpha, depth, nullptr, background);
-            nb::gil_scoped_release release;
-            std::lock_guard<std::mutex> lock(scene.frame_mutex);
-            hush::TileLists lists;
-            hush::begin_frame(scene, camera, lists);
-            hush::kernels().sorted(scene, camera, lists, colors, threads, out);
-        }, "camera"_a, "sh"_a, "means"_a, "background"_a, "threads"_a, "color"_a, "alpha"_a, "depth"_a.none())
-        .def("ordered", [](hush::Scene& scene, const hush::Camera& camera, Array<const float, nb::shape<-1, -1, 3>> sh, Means means,
-                           Vector3 background, int threads, Pixels3 color, Pixels alpha, std::optional<Pixels> depth,
-                           std::optional<Pixels3> variance) {
-            hush::Colors colors = colors_of(sh, means, scene.count);
-            hush::SortedOutput out = output_of(camera, color, alpha, depth, &variance, background);
-            nb::gil_scoped_release release;
-            std::lock_guard<std::mutex> lock(scene.frame_mutex);
-            hush::TileLists lists;
-            hush::begin_frame(scene, camera, lists);
-            hush::kernels().ordered(scene, camera, lists, colors, threads, out);
-        }, "camera"_a, "sh"_a, "means"_a, "background"_a, "threads"_a, "color"_a, "alpha"_a, "depth"_a.none(), "variance"_a.none());
+        .def(
+            "stochastic",
+            [](hush::Scene& scene, const hush::Camera& camera, Array<const float, nb::shape<-1, hush::kTable>> levels,
+               Array<const uint32_t, nb::shape<-1>> sequence, int threads, Array<int32_t, nb::shape<-1, -1, -1>> id,
+               Array<float, nb::shape<-1, -1, -1>> depth) {
+                size_t samples = sequence.shape(0);
+                require(levels.shape(0) == samples && id.shape(0) == samples && depth.shape(0) == samples,
+                        "one table per sample");
+                require_picture(camera, id.shape(1), id.shape(2));
+                require_picture(camera, depth.shape(1), depth.shape(2));
+                nb::gil_scoped_release release;
+                std::lock_guard<std::mutex> lock(scene.frame_mutex);
+                hush::TileLists lists;
+                hush::begin_frame(scene, camera, lists);
+                hush::kernels().stochastic(scene, camera, lists, levels.data(), sequence.data(), (int)samples, threads,
+                                           id.data(), depth.data());
+            },
+            "camera"_a, "levels"_a, "sequence"_a, "threads"_a, "id"_a, "depth"_a)
+        .def(
+            "sorted",
+            [](hush::Scene& scene, const hush::Camera& camera, Array<const float, nb::shape<-1, -1, 3>> sh, Means means,
+               Vector3 background, int threads, Pixels3 color, Pixels alpha, std::optional<Pixels> depth) {
+                hush::Colors colors = colors_of(sh, means, scene.count);
+                hush::SortedOutput out = output_of(camera, color, alpha, depth, nullptr, background);
+                nb::gil_scoped_release release;
+                std::lock_guard<std::mutex> lock(scene.frame_mutex);
+                hush::TileLists lists;
+                hush::begin_frame(scene, camera, lists);
+                hush::kernels().sorted(scene, camera, lists, colors, threads, out);
+            },
+            "camera"_a, "sh"_a, "means"_a, "background"_a, "threads"_a, "color"_a, "alpha"_a, "depth"_a.none())
+        .def(
+            "exact",
+            [](hush::Scene& scene, const hush::Camera& camera, Array<const float, nb::shape<-1, -1, 3>> sh, Means means,
+               Vector3 background, int threads, Pixels3 color, Pixels alpha, std::optional<Pixels> depth,
+               std::optional<Pixels3> variance) {
+                hush::Colors colors = colors_of(sh, means, scene.count);
+                hush::SortedOutput out = output_of(camera, color, alpha, depth, &variance, background);
+                nb::gil_scoped_release release;
+                std::lock_guard<std::mutex> lock(scene.frame_mutex);
+                hush::TileLists lists;
+                hush::begin_frame(scene, camera, lists);
+                hush::kernels().exact(scene, camera, lists, colors, threads, out);
+            },
+            "camera"_a, "sh"_a, "means"_a, "background"_a, "threads"_a, "color"_a, "alpha"_a, "depth"_a.none(),
+            "variance"_a.none());
 
-    m.def("decode", [](Array<const int32_t, nb::shape<-1, -1, -1>> id, const hush::Camera& camera,
-                       Array<const float, nb::shape<-1, -1, 3>> sh, Means means, Vector3 background, int threads, Pixels3 color) {
-        hush::Colors colors = colors_of(sh, means, (int)sh.shape(0));
-        require_picture(camera, id.shape(1), id.shape(2));
-        require_picture(camera, color.shape(0), color.shape(1));
-        nb::gil_scoped_release release;
-        hush::kernels().decode(id.data(), (int)id.shape(0), camera.width, camera.height, camera, colors, threads,
-                               background.data(), color.data());
-    }, "id"_a, "camera"_a, "sh"_a, "means"_a, "background"_a, "threads"_a, "color"_a);
-    m.def("decode_view", [](Array<const int32_t, nb::shape<-1, -1, -1>> id, Array<const float, nb::shape<-1, -1, -1>> depth,
-                            Array<const float, nb::shape<-1, 10>> payload, Array<const float, nb::shape<3, 3>> axes, int threads,
-                            Array<float, nb::shape<-1, -1, 4>> view) {
-        for (int k = 0; k < 3; ++k)
-            if (depth.shape(k) != id.shape(k)) throw nb::value_error("depth has not the shape of the ids");
-        if (view.shape(0) != id.shape(1) || view.shape(1) != id.shape(2)) throw nb::value_error("the view has not the size of the ids");
-        nb::gil_scoped_release release;
-        hush::kernels().decode_view(id.data(), depth.data(), (int)id.shape(0), (int)id.shape(2), (int)id.shape(1), payload.data(),
-                                    axes.data(), threads, view.data());
-    }, "id"_a, "depth"_a, "payload"_a, "axes"_a, "threads"_a, "view"_a);
+    m.def(
+        "decode",
+        [](Array<const int32_t, nb::shape<-1, -1, -1>> id, const hush::Camera& camera,
+           Array<const float, nb::shape<-1, -1, 3>> sh, Means means, Vector3 background, int threads, Pixels3 color) {
+            hush::Colors colors = colors_of(sh, means, (int)sh.shape(0));
+            require_picture(camera, id.shape(1), id.shape(2));
+            require_picture(camera, color.shape(0), color.shape(1));
+            nb::gil_scoped_release release;
+            hush::kernels().decode(id.data(), (int)id.shape(0), camera.width, camera.height, camera, colors, threads,
+                                   background.data(), color.data());
+        },
+        "id"_a, "camera"_a, "sh"_a, "means"_a, "background"_a, "threads"_a, "color"_a);
+    m.def(
+        "decode_view",
+        [](Array<const int32_t, nb::shape<-1, -1, -1>> id, Array<const float, nb::shape<-1, -1, -1>> depth,
+           Array<const float, nb::shape<-1, 10>> payload, Array<const float, nb::shape<3, 3>> axes, int threads,
+           Array<float, nb::shape<-1, -1, 4>> view) {
+            for (int k = 0; k < 3; ++k)
+                if (depth.shape(k) != id.shape(k)) throw nb::value_error("depth has not the shape of the ids");
+            if (view.shape(0) != id.shape(1) || view.shape(1) != id.shape(2))
+                throw nb::value_error("the view has not the size of the ids");
+            nb::gil_scoped_release release;
+            hush::kernels().decode_view(id.data(), depth.data(), (int)id.shape(0), (int)id.shape(2), (int)id.shape(1),
+                                        payload.data(), axes.data(), threads, view.data());
+        },
+        "id"_a, "depth"_a, "payload"_a, "axes"_a, "threads"_a, "view"_a);
 
     bind_denoise(m);
     bind_gradient(m);
     bind_baselines(m);
     bind_recycled(m);
-    m.def("peak_flops", [](int threads) { return hush::kernels().peak_flops(threads); }, "threads"_a,
-          nb::call_guard<nb::gil_scoped_release>(), "Multiplications and additions per second, at most.");
-    m.def("peak_bytes", [](int threads) { return hush::kernels().peak_bytes(threads); }, "threads"_a,
-          nb::call_guard<nb::gil_scoped_release>(), "Bytes per second from and to memory, at most.");
+    m.def(
+        "peak_flops", [](int threads) { return hush::kernels().peak_flops(threads); }, "threads"_a,
+        nb::call_guard<nb::gil_scoped_release>(), "Multiplications and additions per second, at most.");
+    m.def(
+        "peak_bytes", [](int threads) { return hush::kernels().peak_bytes(threads); }, "threads"_a,
+        nb::call_guard<nb::gil_scoped_release>(), "Bytes per second from and to memory, at most.");
     m.def("default_threads", &hush::default_threads);
-    m.def("instruction_sets", [] {
-        std::vector<std::string> names;
-        for (const char* name : hush::available_kernels()) names.push_back(name);
-        return names;
-    }, "What this machine can run, best first.");
+    m.def(
+        "instruction_sets",
+        [] {
+            std::vector<std::string> names;
+            for (const char* name : hush::available_kernels()) names.push_back(name);
+            return names;
+        },
+        "What this machine can run, best first.");
     m.def("instruction_set", [] { return std::string(hush::kernels().name); }, "What is in use.");
     m.def("choose_instruction_set", [](const std::string& name) {
-        if (!hush::choose_kernels(name.c_str())) throw nb::value_error(("this machine cannot run '" + name + "'").c_str());
+        if (!hush::choose_kernels(name.c_str()))
+            throw nb::value_error(("this machine cannot run '" + name + "'").c_str());
     });
 }

@@ -1,4 +1,5 @@
-// What this machine can do at most: multiply-adds, and bytes to and from memory. Nothing here is useful but the time it takes.
+// What this machine can do at most: multiply-adds, and bytes to and from memory. Nothing here is useful but the time it
+// takes.
 #include <chrono>
 
 #include "kernels.h"
@@ -33,12 +34,12 @@ double peak_flops(int threads) {
     const int jobs = kJobsPerThread * threads;
     const double seconds = fastest_seconds(5, [&] {
         parallel_for(jobs, threads, [](int job) {
-            f8 sum[kChains];
+            f32x8 sum[kChains];
             for (int k = 0; k < kChains; ++k) sum[k] = splat((float)(job + k));
-            const f8 a = splat(0.999f), b = splat(0.001f);
+            const f32x8 a = splat(0.999f), b = splat(0.001f);
             for (int round = 0; round < kRounds; ++round)
                 for (int k = 0; k < kChains; ++k) sum[k] = fma(sum[k], a, b);
-            f8 total = sum[0];
+            f32x8 total = sum[0];
             for (int k = 1; k < kChains; ++k) total = total + sum[k];
             volatile float kept = total[0];  // or the compiler would leave all of it out
             (void)kept;

@@ -31,8 +31,8 @@ struct ByPlane {
 };
 
 // The inverse of surfel_form: gradients by ux .. gy and the centre, sent back to c, a and b. As there,
-// (ux, uy) = κ · (b × c) / f, (vx, vy) = κ · (c × a) / f, g = κ · (a × b) / f, κ = c.z / (n·c), before (u, v) is turned:
-// Q does not depend on the turn, so neither does what is sent back.
+// (ux, uy) = κ · (b × c) / f, (vx, vy) = κ · (c × a) / f, g = κ · (a × b) / f, κ = c.z / (n·c), before (u, v) is
+// turned: Q does not depend on the turn, so neither does what is sent back.
 ByPlane by_plane(const Camera& camera, P3 c, P3 a, P3 b, const float* sum) {
     const float ifx = 1 / camera.fx, ify = 1 / camera.fy, iz = 1 / c.z;
     const P3 n = cross(a, b), bc = cross(b, c), ca = cross(c, a);
@@ -42,8 +42,10 @@ ByPlane by_plane(const Camera& camera, P3 c, P3 a, P3 b, const float* sum) {
         const float scale = c.z / nc;
         const float ux = bc.x * scale * ifx, uy = bc.y * scale * ify, vx = ca.x * scale * ifx, vy = ca.y * scale * ify;
         const float gx = n.x * scale * ifx, gy = n.y * scale * ify;
-        const float by_ux = 2 * (ux * sum[kSumXX] + uy * sum[kSumXY]), by_uy = 2 * (ux * sum[kSumXY] + uy * sum[kSumYY]);
-        const float by_vx = 2 * (vx * sum[kSumXX] + vy * sum[kSumXY]), by_vy = 2 * (vx * sum[kSumXY] + vy * sum[kSumYY]);
+        const float by_ux = 2 * (ux * sum[kSumXX] + uy * sum[kSumXY]),
+                    by_uy = 2 * (ux * sum[kSumXY] + uy * sum[kSumYY]);
+        const float by_vx = 2 * (vx * sum[kSumXX] + vy * sum[kSumXY]),
+                    by_vy = 2 * (vx * sum[kSumXY] + vy * sum[kSumYY]);
         const float by_gx = sum[kSumTX], by_gy = sum[kSumTY];
         const float u = ux * sum[kSumX] + uy * sum[kSumY], v = vx * sum[kSumX] + vy * sum[kSumY];
         by.center_x -= 2 * (ux * u + vx * v) + gx * sum[kSumT];
@@ -126,8 +128,7 @@ void chain(const Scene& scene, const Camera& camera, const Colors& colors, int s
     const ByPlane by = by_plane(camera, turned(r, away), turned(r, a), turned(r, b), sum);
     P3 by_a = turned_back(r, by.a), by_b = turned_back(r, by.b);
     if (job.geometry) by_normal(a, b, away, sum + kSumNormal, &by_a, &by_b);
-    const P3 by_mean =
-        turned_back(r, by.c) + by_harmonics(colors, camera.eye, id, sum + kSumRed, job.by_sh);
+    const P3 by_mean = turned_back(r, by.c) + by_harmonics(colors, camera.eye, id, sum + kSumRed, job.by_sh);
     job.by_means[3 * (size_t)id] += by_mean.x;
     job.by_means[3 * (size_t)id + 1] += by_mean.y;
     job.by_means[3 * (size_t)id + 2] += by_mean.z;

@@ -20,7 +20,7 @@ struct Pyramid {
     int begin[kLevels];  // texel
     float* texels;       // four floats each
 
-    Pyramid(const DenoiseStep& step, int threads) : memory(sizeof(f4) * texels_for(step)) {
+    Pyramid(const DenoiseStep& step, int threads) : memory(sizeof(f32x4) * texels_for(step)) {
         texels = static_cast<float*>(memory.get());
         int count = 0;
         for (int k = 0; k < kLevels; ++k) {
@@ -29,7 +29,7 @@ struct Pyramid {
             begin[k] = count;
             count += width[k] * height[k];
         }
-        store_four(texels + 4 * (size_t)count, f4{});  // the filter reads a texel beyond and weighs it with 0
+        store_four(texels + 4 * (size_t)count, f32x4{});  // the filter reads a texel beyond and weighs it with 0
         parallel_for((step.height + kBand - 1) / kBand, threads, [&](int band) { fill_band(step, band); });
     }
 
@@ -43,7 +43,7 @@ struct Pyramid {
     }
 
     // Y, Co, Cg and depth of eight pixels of level 0; beyond the end of a row they are those of whatever follows.
-    HUSH_MEMBER void load_pixels(int x, int y, f8 channels[4]) const { load_quads(row(0, y) + 4 * x, 4, channels); }
+    HUSH_MEMBER void load_pixels(int x, int y, f32x8 channels[4]) const { load_quads(row(0, y) + 4 * x, 4, channels); }
 
 private:
     Recycled memory;
@@ -55,10 +55,13 @@ private:
     static constexpr int kBand = 32;  // rows of level 0 that a job fills: four of level 3
 
     void fill_band(const DenoiseStep& step, int band) {
-        const int stride = (step.width + 7) / 8 * 8 + 16, y0 = band * kBand, y1 = y0 + kBand < step.height ? y0 + kBand : step.height;
+        const int stride = (step.width + 7) / 8 * 8 + 16, y0 = band * kBand,
+                  y1 = y0 + kBand < step.height ? y0 + kBand : step.height;
         static thread_local Buffer<float> lines;
         lines.resize(3 * (size_t)stride);
-        auto line = [&](int y) { return lines.get() + (y + 3) % 3 * (size_t)stride + 8; };  // reaches a column beyond either end
+        auto line = [&](int y) {
+            return lines.get() + (y + 3) % 3 * (size_t)stride + 8;
+        };  // reaches a column beyond either end
         measured_depth(step, y0 - 1, line(y0 - 1));
         measured_depth(step, y0, line(y0));
         for (int y = y0; y < y1; ++y) {
@@ -71,29 +74,33 @@ private:
     }
 
     // RGB of eight pixels, of which those before the end of the row can be read.
-    static HUSH_MEMBER void load_color(const DenoiseStep& step, int x, int y, f8 rgb[4]) {
+    static HUSH_MEMBER void load_color(const DenoiseStep& step, int x, int y, f32x8 rgb[4]) {
         const float* color = step.color + 3 * ((size_t)y * step.width + x);
         // A load of four floats runs one into the next pixel, and after the last one there is none.
-        if (x + 8 < step.width) load_quads(color, 3, rgb);
-        else load_some_quads(color, 3, 3, step.width - x, rgb);
+        if (x + 8 < step.width)
+            load_quads(color, 3, rgb);
+        else
+            load_some_quads(color, 3, 3, step.width - x, rgb);
     }
 
-    static HUSH_MEMBER i8 fits(f8 v) { return (v <= splat(kMostInput)) & (v >= splat(-kMostInput)); }  // false for NaN
-    static HUSH_MEMBER i8 fits(const f8 rgb[4]) { return fits(rgb[0]) & fits(rgb[1]) & fits(rgb[2]); }
+    static HUSH_MEMBER i32x8 fits(f32x8 v) {
+        return (v <= splat(kMostInput)) & (v >= splat(-kMostInput));
+    }  // false for NaN
+    static HUSH_MEMBER i32x8 fits(const f32x8 rgb[4]) { return fits(rgb[0]) & fits(rgb[1]) & fits(rgb[2]); }
 
     // Depth of a row; 0 where there is none and outside the picture, -1 where the pixel cannot be used.
     static void measured_depth(const DenoiseStep& step, int y, float* out) {
         const bool inside = y >= 0 && y < step.height;
         out[-1] = 0;
         for (int x = 0; x <= step.width; x += 8) {
-            f8 found = splat(0);
+            f32x8 found = splat(0);
             if (inside && x < step.width) {
-                f8 rgb[4];
+                f32x8 rgb[4];
                 load_color(step, x, y, rgb);
                 const float* depth = step.depth + (size_t)y * step.width + x;
                 alignas(32) float some[8] = {};
                 for (int k = 0; x + 8 > step.width && x + k < step.width; ++k) some[k] = depth[k];
-                const f8 d = load(x + 8 > step.width ? some : depth);
+                const f32x8 d = load(x + 8 > step.width ? some : depth);
                 found = select(fits(rgb) & fits(d), max(d, splat(0)), splat(-1));
             }
             store(out + x, found);
@@ -101,11 +108,11 @@ private:
     }
 
     // The mean of the depths around, else the far plane.
-    static HUSH_MEMBER f8 borrowed_depth(const float* const depth[3], int x, float far) {
-        f8 sum = splat(0), count = splat(0);
+    static HUSH_MEMBER f32x8 borrowed_depth(const float* const depth[3], int x, float far) {
+        f32x8 sum = splat(0), count = splat(0);
         for (int j = 0; j < 3; ++j)
             for (int i = -1; i <= 1; ++i) {
-                const f8 d = load(depth[j] + x + i);
+                const f32x8 d = load(depth[j] + x + i);
                 sum = sum + max(d, splat(0));
                 count = count + select(d > splat(0), splat(1), splat(0));
             }
@@ -115,20 +122,21 @@ private:
     void fill_row(const DenoiseStep& step, int y, const float* const depth[3]) {
         float* out = texels + 4 * (size_t)y * step.width;
         for (int x = 0; x < step.width; x += 8) {
-            f8 rgb[4], own = load(depth[1] + x);
+            f32x8 rgb[4], own = load(depth[1] + x);
             load_color(step, x, y, rgb);
-            const i8 usable = own >= splat(0), hit = own > splat(0);
+            const i32x8 usable = own >= splat(0), hit = own > splat(0);
             if (any(~hit)) own = select(hit, own, borrowed_depth(depth, x, step.settings.far));
-            const f8 zero = splat(0), r = select(usable, rgb[0], zero), g = select(usable, rgb[1], zero), b = select(usable, rgb[2], zero);
-            const f8 half_g = splat(0.5f) * g, sides = splat(0.25f) * (r + b);
-            const f8 texel[4] = {half_g + sides, splat(0.5f) * (r - b), half_g - sides, own};
+            const f32x8 zero = splat(0), r = select(usable, rgb[0], zero), g = select(usable, rgb[1], zero),
+                        b = select(usable, rgb[2], zero);
+            const f32x8 half_g = splat(0.5f) * g, sides = splat(0.25f) * (r + b);
+            const f32x8 texel[4] = {half_g + sides, splat(0.5f) * (r - b), half_g - sides, own};
             if (x + 8 <= step.width) {
                 store_quads(out + 4 * x, 4, texel);
                 continue;
             }
             alignas(32) float block[8 * 4];
             store_quads(block, 4, texel);
-            std::memcpy(out + 4 * x, block, (size_t)(step.width - x) * sizeof(f4));
+            std::memcpy(out + 4 * x, block, (size_t)(step.width - x) * sizeof(f32x4));
         }
     }
 
@@ -138,7 +146,8 @@ private:
         float* out = texels + 4 * (begin[k] + (size_t)y * width[k]);
         for (int x = 0; x < width[k]; ++x, in += 8, out += 4) {
             const int right = 2 * x + 1 < w ? 4 : 0;
-            const f4 sum = (load_four(in) + load_four(in + right)) + (load_four(in + below) + load_four(in + below + right));
+            const f32x4 sum =
+                (load_four(in) + load_four(in + right)) + (load_four(in + below) + load_four(in + below + right));
             store_four(out, sum * 0.25f);
         }
     }

@@ -8,7 +8,7 @@ namespace {
 
 struct Entry {
     uint32_t key;
-    int32_t slot;   // chunk · kChunk + slot
+    int32_t slot;  // chunk · kChunk + slot
 };
 
 // Least significant digit first, stable; `scratch` is as long as `entries`. The result ends up in `entries`.

@@ -14,8 +14,8 @@ namespace hush::HUSH_ISA {
 constexpr int kDepthDifference = kDepth;  // relative, 0 .. 1
 constexpr int kValid = kSpare;            // 2 less the compressed motion where there is history, 0 elsewhere
 
-HUSH_INLINE void catmull_rom(f8 t, float* w) {  // four planes
-    f8 t2 = t * t, t3 = t2 * t;
+HUSH_INLINE void catmull_rom(f32x8 t, float* w) {  // four planes
+    f32x8 t2 = t * t, t3 = t2 * t;
     store(w, t2 - splat(0.5f) * (t + t3));
     store(w + kPlane, splat(1) - splat(2.5f) * t2 + splat(1.5f) * t3);
     store(w + 2 * kPlane, splat(0.5f) * t + splat(2) * t2 - splat(1.5f) * t3);
@@ -32,18 +32,18 @@ struct Taps {
     unsigned valid[kPlane / 8];                // of eight pixels, a bit each: there is history
     unsigned inside[kPlane / 8];               // all taps are in the picture
 
-    HUSH_MEMBER void place(const DenoiseStep& step, int column, int row, int k, f8 motion_x, f8 motion_y) {
-        const i8 fx = floor_int(motion_x), fy = floor_int(motion_y);
+    HUSH_MEMBER void place(const DenoiseStep& step, int column, int row, int k, f32x8 motion_x, f32x8 motion_y) {
+        const i32x8 fx = floor_int(motion_x), fy = floor_int(motion_y);
         catmull_rom(motion_x - to_float(fx), wx + k);
         catmull_rom(motion_y - to_float(fy), wy + k);
-        const i8 columns = splat_int(column) + iota_int(), rows = splat_int(row), zero = splat_int(0);
-        const i8 first_x = columns + fx - splat_int(1), first_y = rows + fy - splat_int(1);
+        const i32x8 columns = splat_int(column) + iota_int(), rows = splat_int(row), zero = splat_int(0);
+        const i32x8 first_x = columns + fx - splat_int(1), first_y = rows + fy - splat_int(1);
         store(x + k, first_x);
         store(y + k, first_y);
         inside[k / 8] = bits((first_x >= zero) & (first_x < splat_int(step.width - 3)) & (first_y >= zero) &
                              (first_y < splat_int(step.height - 3)));
-        const i8 at_x = min(max(columns + floor_int(motion_x + splat(0.5f)), zero), splat_int(step.width - 1));
-        const i8 at_y = min(max(rows + floor_int(motion_y + splat(0.5f)), zero), splat_int(step.height - 1));
+        const i32x8 at_x = min(max(columns + floor_int(motion_x + splat(0.5f)), zero), splat_int(step.width - 1));
+        const i32x8 at_y = min(max(rows + floor_int(motion_y + splat(0.5f)), zero), splat_int(step.height - 1));
         store(nearest + k, at_y * splat_int(step.width) + at_x);
     }
 };
@@ -51,13 +51,13 @@ struct Taps {
 // All 16 channels of the previous state for a pixel of the row, by 16 taps, kept within the four central ones.
 template <class Tap>
 HUSH_INLINE void sample_taps(const Taps& taps, int pixel, Tap&& tap, float* out) {
-    f8 wx[4], low[2], high[2], sum[2];
+    f32x8 wx[4], low[2], high[2], sum[2];
     for (int k = 0; k < 4; ++k) wx[k] = splat(taps.wx[k * kPlane + pixel]);
     for (int j = 0; j < 4; ++j) {
-        const f8 wy = splat(taps.wy[j * kPlane + pixel]);
+        const f32x8 wy = splat(taps.wy[j * kPlane + pixel]);
         for (int h = 0; h < 2; ++h) {
-            const f8 b = load(tap(j, 1) + 8 * h), c = load(tap(j, 2) + 8 * h);
-            f8 line = b * wx[1];
+            const f32x8 b = load(tap(j, 1) + 8 * h), c = load(tap(j, 2) + 8 * h);
+            f32x8 line = b * wx[1];
             line = c * wx[2] + line;
             line = load(tap(j, 0) + 8 * h) * wx[0] + line;
             line = load(tap(j, 3) + 8 * h) * wx[3] + line;
@@ -78,46 +78,53 @@ HUSH_INLINE void sample_state(const DenoiseStep& step, const Taps& taps, int pix
         sample_taps(taps, pixel, [&](int j, int k) { return corner + (size_t)j * line + k * kStateFloats; }, out);
         return;
     }
-    sample_taps(taps, pixel, [&](int j, int k) {
-        return step.previous + (size_t)clamp_index(y + j, step.height) * line + (size_t)clamp_index(x + k, step.width) * kStateFloats;
-    }, out);
+    sample_taps(
+        taps, pixel,
+        [&](int j, int k) {
+            return step.previous + (size_t)clamp_index(y + j, step.height) * line +
+                   (size_t)clamp_index(x + k, step.width) * kStateFloats;
+        },
+        out);
 }
 
 // Where eight pixels were in the previous frame.
 struct Before {
-    f8 motion_x, motion_y;  // px; 1e9 where that place cannot be told
-    f8 depth;
-    i8 valid;
+    f32x8 motion_x, motion_y;  // px; 1e9 where that place cannot be told
+    f32x8 depth;
+    i32x8 valid;
 };
 
-HUSH_INLINE Before before(const DenoiseStep& step, f8 column, float row, f8 depth) {
+HUSH_INLINE Before before(const DenoiseStep& step, f32x8 column, float row, f32x8 depth) {
     const float* m = step.motion;
-    const f8 limit = splat(1e9f);
-    f8 px = (column + splat(0.5f - step.cx)) * splat(1 / step.fx), py = splat((row + 0.5f - step.cy) / step.fy);
-    f8 iz = splat(1) / depth;
-    f8 ex = splat(m[0]) * px + splat(m[1]) * py + splat(m[2]) + splat(m[3]) * iz;
-    f8 ey = splat(m[4]) * px + splat(m[5]) * py + splat(m[6]) + splat(m[7]) * iz;
-    f8 ez = splat(m[8]) * px + splat(m[9]) * py + splat(m[10]) + splat(m[11]) * iz;
+    const f32x8 limit = splat(1e9f);
+    f32x8 px = (column + splat(0.5f - step.cx)) * splat(1 / step.fx), py = splat((row + 0.5f - step.cy) / step.fy);
+    f32x8 iz = splat(1) / depth;
+    f32x8 ex = splat(m[0]) * px + splat(m[1]) * py + splat(m[2]) + splat(m[3]) * iz;
+    f32x8 ey = splat(m[4]) * px + splat(m[5]) * py + splat(m[6]) + splat(m[7]) * iz;
+    f32x8 ez = splat(m[8]) * px + splat(m[9]) * py + splat(m[10]) + splat(m[11]) * iz;
     Before b;
     b.depth = depth * (splat(1) + ez);
-    const i8 front = b.depth > splat(1e-6f);
-    f8 scale = splat(1) / select(front, splat(1) + ez, splat(1));
-    f8 mx = splat(step.previous_fx) * (ex - px * ez) * scale + splat(step.previous_fx - step.fx) * px + splat(step.previous_cx - step.cx);
-    f8 my = splat(step.previous_fy) * (ey - py * ez) * scale + splat(step.previous_fy - step.fy) * py + splat(step.previous_cy - step.cy);
-    const i8 told = front & (mx - mx <= splat(0)) & (my - my <= splat(0));  // the last two: finite
+    const i32x8 front = b.depth > splat(1e-6f);
+    f32x8 scale = splat(1) / select(front, splat(1) + ez, splat(1));
+    f32x8 mx = splat(step.previous_fx) * (ex - px * ez) * scale + splat(step.previous_fx - step.fx) * px +
+               splat(step.previous_cx - step.cx);
+    f32x8 my = splat(step.previous_fy) * (ey - py * ez) * scale + splat(step.previous_fy - step.fy) * py +
+               splat(step.previous_cy - step.cy);
+    const i32x8 told = front & (mx - mx <= splat(0)) & (my - my <= splat(0));  // the last two: finite
     b.motion_x = select(told, min(max(mx, -limit), limit), limit);
     b.motion_y = select(told, min(max(my, -limit), limit), limit);
-    f8 x = column + splat(0.5f) + b.motion_x, y = splat(row + 0.5f) + b.motion_y;
-    b.valid = told & (x >= splat(0)) & (x < splat((float)step.width)) & (y >= splat(0)) & (y < splat((float)step.height));
+    f32x8 x = column + splat(0.5f) + b.motion_x, y = splat(row + 0.5f) + b.motion_y;
+    b.valid =
+        told & (x >= splat(0)) & (x < splat((float)step.width)) & (y >= splat(0)) & (y < splat((float)step.height));
     return b;
 }
 
-HUSH_INLINE f8 depth_difference(f8 a, f8 b) { return quotient(abs(a - b), max(max(a, b), splat(1e-6f))); }
+HUSH_INLINE f32x8 depth_difference(f32x8 a, f32x8 b) { return quotient(abs(a - b), max(max(a, b), splat(1e-6f))); }
 
 // Eight pixels of history, as planes.
-HUSH_INLINE void store_history(float* history, const float* pixels, f8 difference, f8 valid) {
+HUSH_INLINE void store_history(float* history, const float* pixels, f32x8 difference, f32x8 valid) {
     for (int half = 0; half < kStateFloats; half += 8) {
-        f8 channels[8];
+        f32x8 channels[8];
         load_channels(pixels + half, kStateFloats, channels);
         for (int c = 0; c < 8 && half + c < kDepthDifference; ++c) store(history + (half + c) * kPlane, channels[c]);
     }
@@ -126,23 +133,25 @@ HUSH_INLINE void store_history(float* history, const float* pixels, f8 differenc
 }
 
 // Places and weights of a row's taps, and its compressed motion.
-HUSH_INLINE void find_taps(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right, Taps& taps, float* compressed) {
+HUSH_INLINE void find_taps(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right, Taps& taps,
+                           float* compressed) {
     for (int x = left; x < right; x += 8) {
         const int k = x - left, count = right - x < 8 ? right - x : 8;
-        f8 now[4];
+        f32x8 now[4];
         pyramid.load_pixels(x, y, now);
         pyramid.prefetch_pixels(x, y + 1);
         const Before b = before(step, splat((float)x) + iota(), (float)y, now[3]);
         taps.place(step, x, y, k, select(b.valid, b.motion_x, splat(0)), select(b.valid, b.motion_y, splat(0)));
         taps.valid[k / 8] = bits(b.valid) & ((1u << count) - 1);
         store(taps.depth + k, b.depth);
-        const f8 length = sqrt(b.motion_x * b.motion_x + b.motion_y * b.motion_y);
+        const f32x8 length = sqrt(b.motion_x * b.motion_x + b.motion_y * b.motion_y);
         store(compressed + k, quotient(length, length + splat(step.settings.motion_scale_px)));
     }
 }
 
 // Fills 16 planes with the state of a moving camera, depth difference and validity in the last two.
-HUSH_INLINE void sample_row(const DenoiseStep& step, const Taps& taps, int columns, const float* compressed, float* history) {
+HUSH_INLINE void sample_row(const DenoiseStep& step, const Taps& taps, int columns, const float* compressed,
+                            float* history) {
     for (int k = 0; k < columns; k += 8) {
         alignas(64) float pixels[8 * kStateFloats];
         alignas(32) float seen[8] = {}, has[8] = {};
@@ -158,9 +167,10 @@ HUSH_INLINE void sample_row(const DenoiseStep& step, const Taps& taps, int colum
                 store(pixel + 8, splat(0));
             }
         }
-        const f8 difference = depth_difference(load(taps.depth + k), load(seen));
-        const i8 known = load(has) > splat(0);
-        store_history(history + k, pixels, select(known, difference, splat(1)), select(known, splat(2) - load(compressed + k), splat(0)));
+        const f32x8 difference = depth_difference(load(taps.depth + k), load(seen));
+        const i32x8 known = load(has) > splat(0);
+        store_history(history + k, pixels, select(known, difference, splat(1)),
+                      select(known, splat(2) - load(compressed + k), splat(0)));
     }
 }
 
@@ -170,17 +180,18 @@ HUSH_INLINE void copy_row(const DenoiseStep& step, const Pyramid& pyramid, int y
         const int count = right - x < 8 ? right - x : 8;
         alignas(64) float pixels[8 * kStateFloats] = {};
         alignas(32) float seen[8];
-        std::memcpy(pixels, step.previous + ((size_t)y * step.width + x) * kStateFloats, (size_t)count * kStateFloats * sizeof(float));
+        std::memcpy(pixels, step.previous + ((size_t)y * step.width + x) * kStateFloats,
+                    (size_t)count * kStateFloats * sizeof(float));
         for (int i = 0; i < 8; ++i) seen[i] = pixels[i * kStateFloats + kDepth];
-        f8 now[4];
+        f32x8 now[4];
         pyramid.load_pixels(x, y, now);
         store_history(history + x - left, pixels, depth_difference(now[3], load(seen)), splat(2));
     }
 }
 
 // Fills 16 planes with history and one with compressed motion.
-HUSH_INLINE void reproject_row(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right, Taps& taps, float* history,
-                               float* compressed) {
+HUSH_INLINE void reproject_row(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right, Taps& taps,
+                               float* history, float* compressed) {
     if (step.previous && !step.is_static) {
         find_taps(step, pyramid, y, left, right, taps, compressed);
         sample_row(step, taps, right - left, compressed, history);
@@ -189,7 +200,8 @@ HUSH_INLINE void reproject_row(const DenoiseStep& step, const Pyramid& pyramid, 
     std::memset(compressed, 0, (size_t)(kPlane - kMargin) * sizeof(float));
     if (step.previous) return copy_row(step, pyramid, y, left, right, history);
     for (int c = 0; c < kStateFloats; ++c)
-        for (int k = 0; k < right - left; k += 8) store(history + c * kPlane + k, splat(c == kDepthDifference ? 1.0f : 0.0f));
+        for (int k = 0; k < right - left; k += 8)
+            store(history + c * kPlane + k, splat(c == kDepthDifference ? 1.0f : 0.0f));
 }
 
 }  // namespace hush::HUSH_ISA

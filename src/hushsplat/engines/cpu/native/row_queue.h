@@ -10,12 +10,13 @@ namespace {
 
 // One fragment in each of eight pixels, or none where all is 0 but the entry.
 struct Waiting {
-    f8 inverse_depth, alpha;
-    i8 entry;  // whose; ties in depth go to the smaller one
+    f32x8 inverse_depth, alpha;
+    i32x8 entry;  // whose; ties in depth go to the smaller one
 };
 
-// Sorted by insertion: Gaussians come nearly in order, so that few places have to be passed. All eight pixels are sorted at
-// once where about as many fragments wait in each of them, else one by one. Where there is no fragment, none comes behind.
+// Sorted by insertion: Gaussians come nearly in order, so that few places have to be passed. All eight pixels are
+// sorted at once where about as many fragments wait in each of them, else one by one. Where there is no fragment, none
+// comes behind.
 class RowQueue {
 public:
     HUSH_MEMBER bool empty() const { return first_ == end_; }
@@ -27,10 +28,10 @@ public:
     }
 
     // `counts`: pixels that have a fragment. `none`: what is in the others.
-    HUSH_MEMBER void insert(const Waiting& fragments, i8 counts, const Waiting& none) {
+    HUSH_MEMBER void insert(const Waiting& fragments, i32x8 counts, const Waiting& none) {
         if (end_ == room_) make_room();
         ends_ = max(ends_, splat_int(first_));
-        const i8 ends = ends_;
+        const i32x8 ends = ends_;
         ends_ = ends - counts;  // one more
         if (any(counts & (ends == splat_int(end_)))) slots_[end_++] = none;
         if (!any(counts & (ends < splat_int(end_ - kUneven)))) return insert_at(end_ - 1, fragments, counts);
@@ -41,16 +42,16 @@ private:
     static constexpr int kUneven = 20;  // ours: places that some pixels have to pass in vain
     Buffer<Waiting> slots_;
     int room_ = 0, first_ = 0, end_ = 0;
-    i8 ends_ = splat_int(0);  // of each pixel
+    i32x8 ends_ = splat_int(0);  // of each pixel
 
-    HUSH_MEMBER void insert_at(int k, const Waiting& fragments, i8 counts) {
+    HUSH_MEMBER void insert_at(int k, const Waiting& fragments, i32x8 counts) {
         Waiting* slots = slots_.get();
         Waiting carried = either(counts, fragments, slots[k]);
-        for (i8 moving = counts; k > first_; --k) {
+        for (i32x8 moving = counts; k > first_; --k) {
             const Waiting before = slots[k - 1];
-            i8 passes = moving & (carried.inverse_depth >= before.inverse_depth);
+            i32x8 passes = moving & (carried.inverse_depth >= before.inverse_depth);
             if (!any(passes)) break;
-            const i8 equal = passes & (carried.inverse_depth == before.inverse_depth);
+            const i32x8 equal = passes & (carried.inverse_depth == before.inverse_depth);
             if (any(equal)) passes = passes & ~(equal & (carried.entry > before.entry));
             moving = passes;
             slots[k] = either(passes, before, carried);
@@ -59,7 +60,7 @@ private:
         slots[k] = carried;
     }
 
-    __attribute__((noinline)) void insert_uneven(const Waiting& fragments, unsigned lanes, i8 ends) {
+    __attribute__((noinline)) void insert_uneven(const Waiting& fragments, unsigned lanes, i32x8 ends) {
         for (; lanes; lanes &= lanes - 1) {
             const int lane = __builtin_ctz(lanes);
             insert_lane(lane, ends[lane], fragments);
@@ -67,7 +68,8 @@ private:
     }
 
     HUSH_MEMBER void insert_lane(int lane, int k, const Waiting& fragments) {
-        float* depths = (float*)slots_.get() + lane;  // as Waiting is laid out: eight depths, eight alphas, eight entries
+        float* depths =
+            (float*)slots_.get() + lane;  // as Waiting is laid out: eight depths, eight alphas, eight entries
         constexpr int kNext = sizeof(Waiting) / sizeof(float);
         const float inverse_depth = fragments.inverse_depth[lane];
         const int32_t entry = fragments.entry[lane];
@@ -88,8 +90,9 @@ private:
         return entry;
     }
 
-    static HUSH_MEMBER Waiting either(i8 mask, const Waiting& a, const Waiting& b) {
-        return {select(mask, a.inverse_depth, b.inverse_depth), select(mask, a.alpha, b.alpha), select(mask, a.entry, b.entry)};
+    static HUSH_MEMBER Waiting either(i32x8 mask, const Waiting& a, const Waiting& b) {
+        return {select(mask, a.inverse_depth, b.inverse_depth), select(mask, a.alpha, b.alpha),
+                select(mask, a.entry, b.entry)};
     }
 
     __attribute__((noinline)) void make_room() {

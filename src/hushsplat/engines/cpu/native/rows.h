@@ -6,10 +6,10 @@
 
 namespace hush::HUSH_ISA {
 
-constexpr int kHalo = 4;          // px: two depthwise layers, the neighbourhoods of smoothing and of stabilisation
-constexpr int kMostOwned = 400;   // px: widest block; with its halo 51 groups of eight, and all its rows about 350 kB
-constexpr int kTogether = 32;     // px that share each load of a weight
-constexpr int kMargin = 8;        // floats before and after a plane; one is read, eight keep it aligned
+constexpr int kHalo = 4;         // px: two depthwise layers, the neighbourhoods of smoothing and of stabilisation
+constexpr int kMostOwned = 400;  // px: widest block; with its halo 51 groups of eight, and all its rows about 350 kB
+constexpr int kTogether = 32;    // px that share each load of a weight
+constexpr int kMargin = 8;       // floats before and after a plane; one is read, eight keep it aligned
 constexpr int kPlane = kMargin + (kMostOwned + 2 * kHalo + kTogether - 1) / kTogether * kTogether + kMargin;  // floats
 
 // The last few rows of one intermediate; channel c of a row lies at + c · kPlane.

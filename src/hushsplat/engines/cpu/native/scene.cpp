@@ -1,4 +1,5 @@
-// Prepares a scene once: drops what can never be seen, orders the rest along a space-filling curve, cuts it into chunks.
+// Prepares a scene once: drops what can never be seen, orders the rest along a space-filling curve, cuts it into
+// chunks.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -45,9 +46,15 @@ struct Keyed {
 
 void rotation_matrix(const float* q, float r[9]) {
     float w = q[0], x = q[1], y = q[2], z = q[3];
-    r[0] = 1 - 2 * (y * y + z * z); r[1] = 2 * (x * y - w * z); r[2] = 2 * (x * z + w * y);
-    r[3] = 2 * (x * y + w * z); r[4] = 1 - 2 * (x * x + z * z); r[5] = 2 * (y * z - w * x);
-    r[6] = 2 * (x * z - w * y); r[7] = 2 * (y * z + w * x); r[8] = 1 - 2 * (x * x + y * y);
+    r[0] = 1 - 2 * (y * y + z * z);
+    r[1] = 2 * (x * y - w * z);
+    r[2] = 2 * (x * z + w * y);
+    r[3] = 2 * (x * y + w * z);
+    r[4] = 1 - 2 * (x * x + z * z);
+    r[5] = 2 * (y * z - w * x);
+    r[6] = 2 * (x * z - w * y);
+    r[7] = 2 * (y * z + w * x);
+    r[8] = 1 - 2 * (x * x + y * y);
 }
 
 }  // namespace
@@ -88,9 +95,8 @@ Scene::Scene(const float* means, const float* scales, const float* rotations, co
         int size_class = std::clamp((int)(std::log2(radius(seen[k]) / typical) / 2), 0, 7);
         order[k] = {(uint64_t)size_class << 60 | key, seen[k]};
     }
-    std::sort(order.begin(), order.end(), [](const Keyed& a, const Keyed& b) {
-        return a.key != b.key ? a.key < b.key : a.index < b.index;
-    });
+    std::sort(order.begin(), order.end(),
+              [](const Keyed& a, const Keyed& b) { return a.key != b.key ? a.key < b.key : a.index < b.index; });
 
     chunks = (int)((order.size() + kChunk - 1) / kChunk);
     fixed.resize((size_t)chunks * kFixed * kChunk);
@@ -106,7 +112,8 @@ Scene::Scene(const float* means, const float* scales, const float* rotations, co
     refresh(means, scales, rotations, opacities, threads);
 }
 
-void Scene::refresh(const float* means, const float* scales, const float* rotations, const float* opacities, int threads) {
+void Scene::refresh(const float* means, const float* scales, const float* rotations, const float* opacities,
+                    int threads) {
     const int columns = surfels ? 2 : 3;
     parallel_for((chunks + 63) / 64, threads, [&](int job) {
         for (int chunk = job * 64; chunk < std::min(chunks, job * 64 + 64); ++chunk) {
@@ -154,8 +161,8 @@ void Scene::refresh(const float* means, const float* scales, const float* rotati
 }
 
 size_t Scene::bytes() const {
-    return fixed.bytes() + id.bytes() + bounds.size() * sizeof(Bounds) + projected.bytes() + box.bytes() + nearest.bytes() +
-           flags.bytes() + reach.bytes() + chunks;
+    return fixed.bytes() + id.bytes() + bounds.size() * sizeof(Bounds) + projected.bytes() + box.bytes() +
+           nearest.bytes() + flags.bytes() + reach.bytes() + chunks;
 }
 
 namespace {
@@ -219,9 +226,8 @@ void begin_frame(Scene& scene, const Camera& camera, TileLists& lists) {
         lists.inverse_near[chunk] = kNearer / least;
         seen.push_back({least, chunk, {box[0] / kTile, (box[1] - 1) / kTile, box[2] / kTile, (box[3] - 1) / kTile}});
     }
-    std::sort(seen.begin(), seen.end(), [](const Seen& a, const Seen& b) {
-        return a.least != b.least ? a.least < b.least : a.chunk < b.chunk;
-    });
+    std::sort(seen.begin(), seen.end(),
+              [](const Seen& a, const Seen& b) { return a.least != b.least ? a.least < b.least : a.chunk < b.chunk; });
     auto each_tile = [&](const Seen& s, auto&& visit) {
         for (int y = s.tile[2]; y <= s.tile[3]; ++y)
             for (int x = s.tile[0]; x <= s.tile[1]; ++x) visit(y * lists.columns + x);

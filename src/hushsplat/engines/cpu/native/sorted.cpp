@@ -20,13 +20,13 @@ struct TileBuffers : OpenTile {
     }
 };
 
-HUSH_INLINE void add(float* at, f8 value) { store(at, load(at) + value); }
+HUSH_INLINE void add(float* at, f32x8 value) { store(at, load(at) + value); }
 
 template <bool Surfels, bool LowPass, bool Clipped, Detail Wanted>
-__attribute__((noinline)) void blend(TileBuffers& buffers, const Footprint& f, f4 rgb, const float* normal) {
-    const f8 red = splat(rgb[0]), green = splat(rgb[1]), blue = splat(rgb[2]);
+__attribute__((noinline)) void blend(TileBuffers& buffers, const Footprint& f, f32x4 rgb, const float* normal) {
+    const f32x8 red = splat(rgb[0]), green = splat(rgb[1]), blue = splat(rgb[2]);
     each_row<Surfels, LowPass, Clipped>(buffers, f, [&](const RowOfFragments& r) __attribute__((always_inline)) {
-        const f8 zero = splat(0), weight = r.alpha * r.rest, inverse = r.fragment.inverse_depth;
+        const f32x8 zero = splat(0), weight = r.alpha * r.rest, inverse = r.fragment.inverse_depth;
         const int at = r.at;
         store(buffers.rest + at, r.rest - weight);
         add(buffers.color[0] + at, weight * red);
@@ -34,7 +34,7 @@ __attribute__((noinline)) void blend(TileBuffers& buffers, const Footprint& f, f
         add(buffers.color[2] + at, weight * blue);
         if constexpr (Wanted != kColorOnly) add(buffers.geometry[0] + at, select(r.counts, weight / inverse, zero));
         if constexpr (Wanted == kWithGeometry) {
-            const f8 first = select(r.counts, weight * inverse, zero);
+            const f32x8 first = select(r.counts, weight * inverse, zero);
             add(buffers.geometry[1] + at, first);
             add(buffers.geometry[2] + at, select(r.counts, first * inverse, zero));
             for (int axis = 0; axis < 3; ++axis) add(buffers.geometry[3 + axis] + at, weight * splat(normal[axis]));
@@ -54,13 +54,16 @@ void draw_tile(Scene& scene, const Camera& camera, const TileLists& lists, const
         const int at = entries[k].slot;
         const Footprint f = footprint(scene, camera, tile, at / kChunk, at % kChunk);
         if (!visible(buffers, f)) continue;
-        const f4 rgb = color_of(colors, camera.eye, scene.id[at]);
+        const f32x4 rgb = color_of(colors, camera.eye, scene.id[at]);
         float normal[3] = {};
         if constexpr (Wanted == kWithGeometry) normal_of(scene, camera, at, normal);
         const uint8_t flags = scene.flags[at];
-        if (flags & kClipped) blend<Surfels, Surfels, true, Wanted>(buffers, f, rgb, normal);
-        else if (Surfels && (flags & kLowPass)) blend<Surfels, Surfels, false, Wanted>(buffers, f, rgb, normal);
-        else blend<Surfels, false, false, Wanted>(buffers, f, rgb, normal);
+        if (flags & kClipped)
+            blend<Surfels, Surfels, true, Wanted>(buffers, f, rgb, normal);
+        else if (Surfels && (flags & kLowPass))
+            blend<Surfels, Surfels, false, Wanted>(buffers, f, rgb, normal);
+        else
+            blend<Surfels, false, false, Wanted>(buffers, f, rgb, normal);
     }
 }
 

@@ -1,5 +1,5 @@
-// The gradient of the sorted raster: the same walk, front to back. What of the loss is still behind a pixel is known from
-// the finished picture, so that nothing has to be remembered from the first walk.
+// The gradient of the sorted raster: the same walk, front to back. What of the loss is still behind a pixel is known
+// from the finished picture, so that nothing has to be remembered from the first walk.
 #include "normals.h"
 #include "project_gradient.h"
 #include "sorted_tile.h"
@@ -46,41 +46,41 @@ struct GradientTile : OpenTile {
 
 // False if no fragment took part.
 template <bool LowPass, bool Clipped, bool Geometry>
-__attribute__((noinline)) bool gather(GradientTile& tile, const Footprint& f, f4 rgb, const float* normal,
+__attribute__((noinline)) bool gather(GradientTile& tile, const Footprint& f, f32x4 rgb, const float* normal,
                                       PartialSums& partial) {
-    const f8 red = splat(rgb[0]), green = splat(rgb[1]), blue = splat(rgb[2]);
+    const f32x8 red = splat(rgb[0]), green = splat(rgb[1]), blue = splat(rgb[2]);
     VectorSums<Geometry> sums;
     bool seen = false;
     each_row<true, LowPass, Clipped>(tile, f, [&](const RowOfFragments& r) __attribute__((always_inline)) {
         if (!any(r.counts)) return;
         seen = true;
         const int at = r.at;
-        const f8 zero = splat(0), one = splat(1), weight = r.alpha * r.rest, dy = splat(r.dy);
-        const f8 by_red = load(tile.by_color[0] + at), by_green = load(tile.by_color[1] + at);
-        const f8 by_blue = load(tile.by_color[2] + at);
-        f8 by_weight = red * by_red + green * by_green + blue * by_blue + load(tile.by_alpha + at);
-        f8 by_inverse_depth = zero;
+        const f32x8 zero = splat(0), one = splat(1), weight = r.alpha * r.rest, dy = splat(r.dy);
+        const f32x8 by_red = load(tile.by_color[0] + at), by_green = load(tile.by_color[1] + at);
+        const f32x8 by_blue = load(tile.by_color[2] + at);
+        f32x8 by_weight = red * by_red + green * by_green + blue * by_blue + load(tile.by_alpha + at);
+        f32x8 by_inverse_depth = zero;
         if constexpr (Geometry) {
-            const f8 inverse = select(r.counts, r.fragment.inverse_depth, one), depth = one / inverse;
-            const f8 by_depth = load(tile.by_geometry[0] + at), by_first = load(tile.by_geometry[1] + at);
-            const f8 by_square = load(tile.by_geometry[2] + at);
+            const f32x8 inverse = select(r.counts, r.fragment.inverse_depth, one), depth = one / inverse;
+            const f32x8 by_depth = load(tile.by_geometry[0] + at), by_first = load(tile.by_geometry[1] + at);
+            const f32x8 by_square = load(tile.by_geometry[2] + at);
             by_weight += depth * by_depth + inverse * by_first + inverse * inverse * by_square;
             by_inverse_depth = weight * (by_first + splat(2) * inverse * by_square - depth * depth * by_depth);
             for (int axis = 0; axis < 3; ++axis) {
-                const f8 by_axis = load(tile.by_geometry[3 + axis] + at);
+                const f32x8 by_axis = load(tile.by_geometry[3 + axis] + at);
                 by_weight += splat(normal[axis]) * by_axis;
                 sums.row[kSumNormal + axis] += weight * by_axis;
             }
         }
-        const f8 behind = load(tile.behind + at) - weight * by_weight;
+        const f32x8 behind = load(tile.behind + at) - weight * by_weight;
         store(tile.behind + at, behind);
         store(tile.rest + at, r.rest - weight);
-        const f8 by_alpha = r.rest * by_weight - behind / max(one - r.alpha, splat(kLeastThrough));
-        const f8 h = splat(-0.5f) * r.alpha * by_alpha;
+        const f32x8 by_alpha = r.rest * by_weight - behind / max(one - r.alpha, splat(kLeastThrough));
+        const f32x8 h = splat(-0.5f) * r.alpha * by_alpha;
         sums.row[kSumRed] += weight * by_red;
         sums.row[kSumGreen] += weight * by_green;
         sums.row[kSumBlue] += weight * by_blue;
-        const f8 t = select(r.counts, r.fragment.t, one);
+        const f32x8 t = select(r.counts, r.fragment.t, one);
         sums.add(r.dx, dy, h, select(r.counts, r.squared, zero), t, r.fragment.plane);
         if constexpr (Geometry)
             sums.add_inverse_depth(r.dx, dy, by_inverse_depth, f.p.inverse_depth, t, r.fragment.plane);
@@ -105,7 +105,7 @@ void walk_tile(Scene& scene, const Camera& camera, const TileLists& lists, const
         const int at = entries[k].slot;
         const Footprint f = footprint(scene, camera, tile, at / kChunk, at % kChunk);
         if (!visible(buffers, f)) continue;
-        const f4 rgb = color_of(colors, camera.eye, scene.id[at]);
+        const f32x4 rgb = color_of(colors, camera.eye, scene.id[at]);
         float normal[3] = {};
         if constexpr (Geometry) normal_of(scene, camera, at, normal);
         const uint8_t flags = scene.flags[at];

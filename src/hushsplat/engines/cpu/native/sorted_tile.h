@@ -11,9 +11,6 @@
 namespace hush::HUSH_ISA {
 namespace {
 
-constexpr float kHalfLog2E = 0.72134752044448170f;  // exp(-D²/2) = 2^(-D² · this)
-constexpr float kHalfInverseLn2 = kHalfLog2E;       // 2 ln(o) · this = log2(o)
-
 // Of equal depths the smaller index comes first: the order of chunks changes with the camera.
 inline void order_ties(const Scene& scene, Entry* entries, size_t n) {
     for (size_t begin = 0, end; begin < n; begin = end) {
@@ -27,13 +24,13 @@ inline void order_ties(const Scene& scene, Entry* entries, size_t n) {
 // What is still to be seen of a tile: transmittance, and which cells of 8×8 px are worth a look.
 struct OpenTile {
     alignas(64) float rest[kTile * kTile];  // transmittance
-    uint64_t open;     // cells with a pixel that is not opaque yet
-    uint64_t touched;  // cells drawn to since `open` was last brought up to date
+    uint64_t open;                          // cells with a pixel that is not opaque yet
+    uint64_t touched;                       // cells drawn to since `open` was last brought up to date
 
     void clear(const Tile& tile) {
         for (int y = 0; y < kTile; ++y)
             for (int x = 0; x < kTile; x += 8) {
-                i8 inside = iota_int() + splat_int(x) < splat_int(y < tile.height ? tile.width : 0);
+                i32x8 inside = iota_int() + splat_int(x) < splat_int(y < tile.height ? tile.width : 0);
                 store(rest + y * kTile + x, select(inside, splat(1), splat(0)));
             }
         open = touched = ~0ull;
@@ -44,7 +41,7 @@ struct OpenTile {
         for (uint64_t left = touched & open; left; left &= left - 1) {
             int index = __builtin_ctzll(left);
             const float* corner = rest + index / kCells * kCell * kTile + index % kCells * kCell;
-            f8 most = load(corner);
+            f32x8 most = load(corner);
             for (int y = 1; y < kCell; ++y) most = max(most, load(corner + y * kTile));
             if (!any(most >= splat(kOpaque))) open &= ~(1ull << index);
         }
@@ -54,21 +51,21 @@ struct OpenTile {
 
 // A row of eight pixels of which some take a fragment.
 struct RowOfFragments {
-    int at;        // of the first pixel in the tile's buffers
-    f8 dx;
-    float dy;      // px, from the projected centre
-    f8 rest;       // transmittance before the fragments
-    f8 squared;    // D²
-    f8 alpha;      // 0 in lanes without a fragment
-    i8 counts;     // lanes with one
+    int at;  // of the first pixel in the tile's buffers
+    f32x8 dx;
+    float dy;       // px, from the projected centre
+    f32x8 rest;     // transmittance before the fragments
+    f32x8 squared;  // D²
+    f32x8 alpha;    // 0 in lanes without a fragment
+    i32x8 counts;   // lanes with one
     Fragment fragment;
 };
 
 // Calls visit(row) for what a Gaussian still adds to the tile; the visitor blends, and stores the new transmittance.
 template <bool Surfels, bool LowPass, bool Clipped, class Visit>
 HUSH_INLINE void each_row(OpenTile& tile, const Footprint& f, Visit&& visit) {
-    const f8 level = splat(f.p.log_opacity + kMaxLevel);
-    const f8 log2_opacity = splat(f.p.log_opacity * kHalfInverseLn2);
+    const f32x8 level = splat(f.p.log_opacity + kMaxLevel);
+    const f32x8 log2_opacity = splat(f.p.log_opacity * kHalfLog2E);
     for (int y = f.y0 & -kCell; y < f.y1; y += kCell) {
         const CellRows<Surfels, LowPass, Clipped> rows(f, y);
         for (int x = f.x0 & -kCell; x < f.x1; x += kCell) {
@@ -90,7 +87,7 @@ HUSH_INLINE void each_row(OpenTile& tile, const Footprint& f, Visit&& visit) {
                 r.squared = r.fragment.q / r.fragment.s;
                 r.counts &= r.squared < level;
                 if constexpr (Clipped) r.counts &= r.fragment.valid;
-                f8 alpha = exp2_negative(log2_opacity - r.squared * splat(kHalfLog2E));
+                f32x8 alpha = exp2_negative(log2_opacity - r.squared * splat(kHalfLog2E));
                 r.alpha = select(r.counts, alpha, splat(0));
                 visit(r);
             }

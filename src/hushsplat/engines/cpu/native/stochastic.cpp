@@ -37,8 +37,8 @@ struct Levels {
         }
     }
 
-    HUSH_MEMBER f8 row(uint32_t first) const { return load(level + (first & (kTable - 1))); }
-    HUSH_MEMBER f8 reach(uint32_t first) const { return load(most + (first * inverse_of(kRowStep) & (kTable - 1))); }
+    HUSH_MEMBER f32x8 row(uint32_t first) const { return load(level + (first & (kTable - 1))); }
+    HUSH_MEMBER f32x8 reach(uint32_t first) const { return load(most + (first * inverse_of(kRowStep) & (kTable - 1))); }
 };
 
 // The buffers of a tile: nearest 1/z and who holds it; `row`, `cell` and `farthest` are the least 1/z of each row of
@@ -55,7 +55,7 @@ struct TileBuffers {
         const float never = 3e38f;  // pixels outside the picture are never won and hide nothing
         for (int y = 0; y < kTile; ++y)
             for (int x = 0; x < kTile; x += 8) {
-                i8 inside = iota_int() + splat_int(x) < splat_int(y < tile.height ? tile.width : 0);
+                i32x8 inside = iota_int() + splat_int(x) < splat_int(y < tile.height ? tile.width : 0);
                 store(inverse_depth + y * kTile + x, select(inside, splat(0), splat(never)));
                 store(id + y * kTile + x, splat_int(-1));
             }
@@ -68,14 +68,14 @@ struct TileBuffers {
         for (uint64_t left = touched; left; left &= left - 1) {
             int index = __builtin_ctzll(left);
             const float* corner = inverse_depth + index / kCells * kCell * kTile + index % kCells * kCell;
-            f8 rows[kCell];
+            f32x8 rows[kCell];
             for (int y = 0; y < kCell; ++y) rows[y] = load(corner + y * kTile);
-            f8 least = row_minima(rows);
+            f32x8 least = row_minima(rows);
             store(row[index], least);
             cell[index] = horizontal_min(least);
         }
         touched = 0;
-        f8 least = load(cell);
+        f32x8 least = load(cell);
         for (int row = 1; row < kCells; ++row) least = min(least, load(cell + row * kCells));
         farthest = horizontal_min(least);
     }
@@ -83,9 +83,10 @@ struct TileBuffers {
 
 // `first` is the table entry of the tile's first pixel.
 template <bool Surfels, bool LowPass, bool Clipped>
-__attribute__((noinline)) void draw(TileBuffers& buffers, const Levels& levels, const Footprint& f, uint32_t first, int32_t id) {
-    const f8 log_opacity = splat(f.p.log_opacity);
-    const i8 id8 = splat_int(id);
+__attribute__((noinline)) void draw(TileBuffers& buffers, const Levels& levels, const Footprint& f, uint32_t first,
+                                    int32_t id) {
+    const f32x8 log_opacity = splat(f.p.log_opacity);
+    const i32x8 id8 = splat_int(id);
     for (int y = f.y0 & -kCell; y < f.y1; y += kCell) {
         const CellRows<Surfels, LowPass, Clipped> rows(f, y);
         const uint32_t line = first + (uint32_t)kRowStep * (uint32_t)y;
@@ -95,16 +96,16 @@ __attribute__((noinline)) void draw(TileBuffers& buffers, const Levels& levels, 
             unsigned left = rows.needed(f, x, levels.reach(line + (uint32_t)x) + log_opacity) &
                             bits(load(buffers.row[cell]) < splat(f.nearest));
             if (!left) continue;
-            const f8 dx = splat((float)x + 0.5f - f.p.center_x) + iota();
-            i8 changed = splat_int(0);
+            const f32x8 dx = splat((float)x + 0.5f - f.p.center_x) + iota();
+            i32x8 changed = splat_int(0);
             for (; left; left &= left - 1) {
                 const int row = __builtin_ctz(left), at = (y + row) * kTile + x;
                 Fragment g = fragment<Surfels, LowPass, Clipped>(f, rows, row, dx);
-                f8 random = levels.row(line + (uint32_t)(kRowStep * row + x)) + log_opacity;
-                f8 z = load(buffers.inverse_depth + at);
-                const i8 holder = load(buffers.id + at);
+                f32x8 random = levels.row(line + (uint32_t)(kRowStep * row + x)) + log_opacity;
+                f32x8 z = load(buffers.inverse_depth + at);
+                const i32x8 holder = load(buffers.id + at);
                 // Of two at one depth the smaller index wins, in whatever order they are drawn.
-                i8 kept = (g.q < random * g.s) & ((g.inverse_depth > z) | ((g.inverse_depth == z) & (id8 < holder)));
+                i32x8 kept = (g.q < random * g.s) & ((g.inverse_depth > z) | ((g.inverse_depth == z) & (id8 < holder)));
                 if constexpr (Clipped) kept &= g.valid;
                 store(buffers.inverse_depth + at, select(kept, g.inverse_depth, z));
                 store(buffers.id + at, select(kept, id8, holder));
@@ -152,17 +153,20 @@ struct Batch {
 };
 
 template <bool Surfels>
-HUSH_INLINE void draw_one(const Scene& scene, const Camera& camera, const Tile& tile, const Levels& levels, uint32_t sequence,
-                          int32_t at, TileBuffers& buffers) {
+HUSH_INLINE void draw_one(const Scene& scene, const Camera& camera, const Tile& tile, const Levels& levels,
+                          uint32_t sequence, int32_t at, TileBuffers& buffers) {
     const int32_t id = scene.id[at];
     const Projected& p = scene.projected[at];
     const uint32_t first = mix32((uint32_t)id ^ sequence) + (uint32_t)tile.x0 - anchor(p.center_x) +
                            (uint32_t)kRowStep * ((uint32_t)tile.y0 - anchor(p.center_y));
     const Footprint f = footprint(scene, camera, tile, at / kChunk, at % kChunk);
     const uint8_t flags = scene.flags[at];
-    if (flags & kClipped) draw<Surfels, Surfels, true>(buffers, levels, f, first, id);
-    else if (Surfels && (flags & kLowPass)) draw<Surfels, Surfels, false>(buffers, levels, f, first, id);
-    else draw<Surfels, false, false>(buffers, levels, f, first, id);
+    if (flags & kClipped)
+        draw<Surfels, Surfels, true>(buffers, levels, f, first, id);
+    else if (Surfels && (flags & kLowPass))
+        draw<Surfels, Surfels, false>(buffers, levels, f, first, id);
+    else
+        draw<Surfels, false, false>(buffers, levels, f, first, id);
 }
 
 template <bool Surfels>
@@ -213,8 +217,8 @@ void write_tile(const TileBuffers& buffers, const Tile& tile, int width, int32_t
 
 }  // namespace
 
-void stochastic(Scene& scene, const Camera& camera, const TileLists& lists, const float* levels, const uint32_t* sequence,
-                int samples, int threads, int32_t* id, float* depth) {
+void stochastic(Scene& scene, const Camera& camera, const TileLists& lists, const float* levels,
+                const uint32_t* sequence, int samples, int threads, int32_t* id, float* depth) {
     const size_t pixels = (size_t)camera.width * camera.height;
     Buffer<Levels> tables(samples);
     for (int s = 0; s < samples; ++s) tables[s].fill(levels + (size_t)s * kTable);
@@ -222,8 +226,10 @@ void stochastic(Scene& scene, const Camera& camera, const TileLists& lists, cons
     parallel_for(tiles, threads, [&](int index) {
         TileBuffers buffers;
         for (int s = 0; s < samples; ++s) {
-            if (scene.surfels) draw_tile<true>(scene, camera, lists, index, tables[s], sequence[s], buffers);
-            else draw_tile<false>(scene, camera, lists, index, tables[s], sequence[s], buffers);
+            if (scene.surfels)
+                draw_tile<true>(scene, camera, lists, index, tables[s], sequence[s], buffers);
+            else
+                draw_tile<false>(scene, camera, lists, index, tables[s], sequence[s], buffers);
             write_tile(buffers, tile_at(lists, camera, index), camera.width, id + s * pixels, depth + s * pixels);
         }
     });

@@ -9,16 +9,16 @@ namespace {
 enum { kMoment1 = 3, kMoment2 = 4, kFrames = 5, kDepthBefore = 6 };
 // Planes of one frame. The passes go to and fro between the first four and the second four.
 enum { kRed, kGreen, kBlue, kVariance, kFirst, kSecond, kLength, kFourth, kDepthNow, kGuide, kPlanes };
-constexpr float kNowhere = 1e30f;   // depth beyond the ends of a row: taps there weigh nothing
+constexpr float kNowhere = 1e30f;  // depth beyond the ends of a row: taps there weigh nothing
 constexpr float kLog2E = 1.442695041f;
-constexpr float kLongest = 65536;   // frames: counts no further
-constexpr int kShortHistory = 4;    // frames: below, variance is estimated from the 7×7 neighbourhood
+constexpr float kLongest = 65536;  // frames: counts no further
+constexpr int kShortHistory = 4;   // frames: below, variance is estimated from the 7×7 neighbourhood
 
-HUSH_INLINE f8 luma(f8 red, f8 green, f8 blue) { return (red + blue) * splat(0.25f) + green * splat(0.5f); }
+HUSH_INLINE f32x8 luma(f32x8 red, f32x8 green, f32x8 blue) { return (red + blue) * splat(0.25f) + green * splat(0.5f); }
 HUSH_INLINE float luma(const float* c) { return (c[0] + c[2]) * 0.25f + c[1] * 0.5f; }
-HUSH_INLINE f8 distance(f8 a, f8 b) { return max(a - b, b - a); }
+HUSH_INLINE f32x8 distance(f32x8 a, f32x8 b) { return max(a - b, b - a); }
 // 2^-x, but never so little that its square times a variance has no exponent left: such numbers are slow.
-HUSH_INLINE f8 falloff(f8 x) { return exp2_negative(max(-x, splat(-40))); }
+HUSH_INLINE f32x8 falloff(f32x8 x) { return exp2_negative(max(-x, splat(-40))); }
 
 // Disoccluded if fewer than 2 of the 4 nearest texels have about the depth that the pixel had.
 HUSH_INLINE bool seen_before(const BaselineStep& step, float threshold, int column, int row, float z) {
@@ -47,10 +47,11 @@ HUSH_INLINE float shortest_before(const BaselineStep& step, int column, int row)
 
 // Integrates a row: into the history, and into planes for the passes over space.
 template <HoleFill Fill>
-void integrate_row(const BaselineStep& step, const SvgfSettings& settings, const Planes& clean, const Planes& planes, int y) {
+void integrate_row(const BaselineStep& step, const SvgfSettings& settings, const Planes& clean, const Planes& planes,
+                   int y) {
     for (int x = 0; x < step.width; x += 8) {
         const int count = step.width - x < 8 ? step.width - x : 8;
-        const f8 depth = filled_depth<Fill>(clean, 0, x, y, step.far);
+        const f32x8 depth = filled_depth<Fill>(clean, 0, x, y, step.far);
         alignas(32) float z[8];
         store(z, depth);
         store(planes.row(kDepthNow, y) + x, depth);
@@ -63,7 +64,7 @@ void integrate_row(const BaselineStep& step, const SvgfSettings& settings, const
             observed(step, pixel, now);
             now[kMoment1] = luma(now);
             now[kMoment2] = now[kMoment1] * now[kMoment1];
-            f8 old = splat(0);
+            f32x8 old = splat(0);
             bool known = false;
             if (moves && (before.valid >> k & 1)) {
                 known = seen_before(step, settings.depth_threshold, before.column[k], before.row[k], before.z[k]);
@@ -91,8 +92,8 @@ void integrate_row(const BaselineStep& step, const SvgfSettings& settings, const
 }
 
 // The mean over the 3×3 neighbourhood, edges repeated.
-HUSH_INLINE f8 mean_around(const Planes& planes, int plane, int x, int y) {
-    f8 sum = splat(0);
+HUSH_INLINE f32x8 mean_around(const Planes& planes, int plane, int x, int y) {
+    f32x8 sum = splat(0);
     for (int j = -1; j <= 1; ++j) {
         const float* line = planes.clamped_row(plane, y + j) + x;
         sum = sum + load(line - 1) + load(line) + load(line + 1);
@@ -101,8 +102,8 @@ HUSH_INLINE f8 mean_around(const Planes& planes, int plane, int x, int y) {
 }
 
 // The 3×3 binomial kernel, edges repeated.
-HUSH_INLINE f8 smooth_around(const Planes& planes, int plane, int x, int y) {
-    f8 sum = splat(0);
+HUSH_INLINE f32x8 smooth_around(const Planes& planes, int plane, int x, int y) {
+    f32x8 sum = splat(0);
     for (int j = -1; j <= 1; ++j) {
         const float* line = planes.clamped_row(plane, y + j) + x;
         sum = sum + (load(line - 1) + splat(2) * load(line) + load(line + 1)) * splat(j ? 0.0625f : 0.125f);
@@ -110,7 +111,7 @@ HUSH_INLINE f8 smooth_around(const Planes& planes, int plane, int x, int y) {
     return sum;
 }
 
-HUSH_INLINE void show_eight(const BaselineStep& step, const f8 rgb[3], int x, int y) {
+HUSH_INLINE void show_eight(const BaselineStep& step, const f32x8 rgb[3], int x, int y) {
     alignas(32) float channel[3][8];
     for (int c = 0; c < 3; ++c) store(channel[c], max(rgb[c], splat(0)));
     float* out = step.shown + 3 * ((size_t)y * step.width + x);
@@ -121,20 +122,21 @@ HUSH_INLINE void show_eight(const BaselineStep& step, const f8 rgb[3], int x, in
 // Paper, appendix "SVGF Baseline Details", "Spatial filter".
 void adapted_filter_row(const BaselineStep& step, const SvgfSettings& settings, const Planes& planes, int y) {
     for (int x = 0; x < step.width; x += 8) {
-        const f8 first = mean_around(planes, kFirst, x, y), second = mean_around(planes, kSecond, x, y);
-        const f8 depth = mean_around(planes, kDepthNow, x, y);
-        const f8 deviation = sqrt(max(second - first * first, splat(0)));
-        const f8 per_depth = splat(kLog2E) / (splat(settings.sigma_depth) * depth + splat(1e-2f));
-        const f8 per_luma = splat(kLog2E) / (splat(settings.sigma_luma) * deviation + splat(1e-2f));
-        const f8 own = luma(load(planes.row(kRed, y) + x), load(planes.row(kGreen, y) + x), load(planes.row(kBlue, y) + x));
-        f8 sum[3] = {splat(0), splat(0), splat(0)}, weights = splat(0);
+        const f32x8 first = mean_around(planes, kFirst, x, y), second = mean_around(planes, kSecond, x, y);
+        const f32x8 depth = mean_around(planes, kDepthNow, x, y);
+        const f32x8 deviation = sqrt(max(second - first * first, splat(0)));
+        const f32x8 per_depth = splat(kLog2E) / (splat(settings.sigma_depth) * depth + splat(1e-2f));
+        const f32x8 per_luma = splat(kLog2E) / (splat(settings.sigma_luma) * deviation + splat(1e-2f));
+        const f32x8 own =
+            luma(load(planes.row(kRed, y) + x), load(planes.row(kGreen, y) + x), load(planes.row(kBlue, y) + x));
+        f32x8 sum[3] = {splat(0), splat(0), splat(0)}, weights = splat(0);
         for (int j = -1; j <= 1; ++j)
             for (int i = -1; i <= 1; ++i) {
-                f8 rgb[3];
+                f32x8 rgb[3];
                 for (int c = 0; c < 3; ++c) rgb[c] = load(planes.clamped_row(kRed + c, y + j) + x + i);
-                const f8 away = distance(load(planes.clamped_row(kDepthNow, y + j) + x + i), depth) * per_depth +
-                                distance(luma(rgb[0], rgb[1], rgb[2]), own) * per_luma;
-                const f8 weight = splat((j ? 1 : 2) * (i ? 1 : 2) / 16.0f) * falloff(away);
+                const f32x8 away = distance(load(planes.clamped_row(kDepthNow, y + j) + x + i), depth) * per_depth +
+                                   distance(luma(rgb[0], rgb[1], rgb[2]), own) * per_luma;
+                const f32x8 weight = splat((j ? 1 : 2) * (i ? 1 : 2) / 16.0f) * falloff(away);
                 for (int c = 0; c < 3; ++c) sum[c] = sum[c] + rgb[c] * weight;
                 weights = weights + weight;
             }
@@ -151,23 +153,25 @@ void guide_row(const Planes& planes, int y) {
 // From the moments of the pixel, or of its 7×7 neighbourhood while its history is short.
 void variance_row(const SvgfSettings& settings, const Planes& planes, int y) {
     for (int x = 0; x < planes.width; x += 8) {
-        const f8 first = load(planes.row(kFirst, y) + x), second = load(planes.row(kSecond, y) + x);
-        const f8 length = load(planes.row(kLength, y) + x);
-        f8 variance = max(second - first * first, splat(0));
-        const i8 is_short = length < splat(kShortHistory);
+        const f32x8 first = load(planes.row(kFirst, y) + x), second = load(planes.row(kSecond, y) + x);
+        const f32x8 length = load(planes.row(kLength, y) + x);
+        f32x8 variance = max(second - first * first, splat(0));
+        const i32x8 is_short = length < splat(kShortHistory);
         if (any(is_short)) {
-            const f8 depth = load(planes.row(kGuide, y) + x);
-            const f8 per_depth = splat(kLog2E) / (splat(settings.sigma_depth) * depth + splat(1e-2f));
-            f8 firsts = splat(0), seconds = splat(0), weights = splat(0);
+            const f32x8 depth = load(planes.row(kGuide, y) + x);
+            const f32x8 per_depth = splat(kLog2E) / (splat(settings.sigma_depth) * depth + splat(1e-2f));
+            f32x8 firsts = splat(0), seconds = splat(0), weights = splat(0);
             for (int j = y < 3 ? -y : -3; j <= 3 && y + j < planes.height; ++j)
                 for (int i = -3; i <= 3; ++i) {
-                    const f8 weight = falloff(distance(load(planes.row(kDepthNow, y + j) + x + i), depth) * per_depth);
+                    const f32x8 weight =
+                        falloff(distance(load(planes.row(kDepthNow, y + j) + x + i), depth) * per_depth);
                     firsts = firsts + weight * load(planes.row(kFirst, y + j) + x + i);
                     seconds = seconds + weight * load(planes.row(kSecond, y + j) + x + i);
                     weights = weights + weight;
                 }
-            const f8 mean = firsts / weights;
-            const f8 boost = splat(kShortHistory) / max(length, splat(1));  // the shorter, the less is known: filter more
+            const f32x8 mean = firsts / weights;
+            const f32x8 boost =
+                splat(kShortHistory) / max(length, splat(1));  // the shorter, the less is known: filter more
             variance = select(is_short, max(seconds / weights - mean * mean, splat(0)) * boost, variance);
         }
         store(planes.row(kVariance, y) + x, variance);
@@ -183,17 +187,18 @@ struct Pass {
 
 // One à-trous pass with the 5×5 B3-spline or the 3×3 binomial kernel; taps beyond the picture have no weight.
 template <int Radius>
-void wavelet_row(const BaselineStep& step, const SvgfSettings& settings, const Planes& planes, const Pass& pass, int y) {
+void wavelet_row(const BaselineStep& step, const SvgfSettings& settings, const Planes& planes, const Pass& pass,
+                 int y) {
     constexpr float kernel[3] = {Radius == 2 ? 3 / 8.0f : 1 / 2.0f, 1 / 4.0f, 1 / 16.0f};
     for (int x = 0; x < step.width; x += 8) {
-        const f8 depth = load(planes.row(kGuide, y) + x);
-        const f8 deviation = sqrt(smooth_around(planes, pass.from + kVariance, x, y));
-        const f8 per_depth = splat(kLog2E) / (splat(settings.sigma_depth) * depth + splat(1e-2f));
-        const f8 per_luma = splat(kLog2E) / (splat(settings.sigma_luma) * deviation + splat(1e-2f));
-        f8 own[3];
+        const f32x8 depth = load(planes.row(kGuide, y) + x);
+        const f32x8 deviation = sqrt(smooth_around(planes, pass.from + kVariance, x, y));
+        const f32x8 per_depth = splat(kLog2E) / (splat(settings.sigma_depth) * depth + splat(1e-2f));
+        const f32x8 per_luma = splat(kLog2E) / (splat(settings.sigma_luma) * deviation + splat(1e-2f));
+        f32x8 own[3];
         for (int c = 0; c < 3; ++c) own[c] = load(planes.row(pass.from + c, y) + x);
-        const f8 own_luma = luma(own[0], own[1], own[2]);
-        f8 sum[3] = {splat(0), splat(0), splat(0)}, variance = splat(0), weights = splat(0);
+        const f32x8 own_luma = luma(own[0], own[1], own[2]);
+        f32x8 sum[3] = {splat(0), splat(0), splat(0)}, variance = splat(0), weights = splat(0);
         for (int j = -Radius; j <= Radius; ++j) {
             const int row = y + j * pass.stride;
             if (row < 0 || row >= step.height) continue;
@@ -202,9 +207,10 @@ void wavelet_row(const BaselineStep& step, const SvgfSettings& settings, const P
             const float* depths = planes.row(kDepthNow, row) + x;
             for (int i = -Radius; i <= Radius; ++i) {
                 const int at = i * pass.stride;
-                const f8 red = load(line + at), green = load(line + plane + at), blue = load(line + 2 * plane + at);
-                const f8 away = distance(load(depths + at), depth) * per_depth + distance(luma(red, green, blue), own_luma) * per_luma;
-                const f8 weight = splat(kernel[j < 0 ? -j : j] * kernel[i < 0 ? -i : i]) * falloff(away);
+                const f32x8 red = load(line + at), green = load(line + plane + at), blue = load(line + 2 * plane + at);
+                const f32x8 away = distance(load(depths + at), depth) * per_depth +
+                                   distance(luma(red, green, blue), own_luma) * per_luma;
+                const f32x8 weight = splat(kernel[j < 0 ? -j : j] * kernel[i < 0 ? -i : i]) * falloff(away);
                 sum[0] = sum[0] + red * weight;
                 sum[1] = sum[1] + green * weight;
                 sum[2] = sum[2] + blue * weight;
@@ -212,7 +218,7 @@ void wavelet_row(const BaselineStep& step, const SvgfSettings& settings, const P
                 weights = weights + weight;
             }
         }
-        const f8 share = splat(1) / weights;
+        const f32x8 share = splat(1) / weights;
         for (int c = 0; c < 3; ++c) sum[c] = sum[c] * share;
         for (int c = 0; c < 3; ++c) store(planes.row(pass.to + c, y) + x, sum[c]);
         store(planes.row(pass.to + kVariance, y) + x, variance * share * share);
@@ -247,10 +253,13 @@ void baseline_svgf(const BaselineStep& step, const SvgfSettings& settings) {
     each_row(step.height, step.threads, [&](int y) { planes.fill_margins(kDepthNow, y, kNowhere); });  // read until now
     each_row(step.height, step.threads, [&](int y) { variance_row(settings, planes, y); });
     for (int k = 0; k < settings.passes; ++k) {
-        const Pass pass{k % 2 ? kFirst : kRed, k % 2 ? kRed : kFirst, 1 << k, settings.feedback && k == 0, k == settings.passes - 1};
+        const Pass pass{k % 2 ? kFirst : kRed, k % 2 ? kRed : kFirst, 1 << k, settings.feedback && k == 0,
+                        k == settings.passes - 1};
         each_row(step.height, step.threads, [&](int y) {
-            if (settings.kernel == 5) wavelet_row<2>(step, settings, planes, pass, y);
-            else wavelet_row<1>(step, settings, planes, pass, y);
+            if (settings.kernel == 5)
+                wavelet_row<2>(step, settings, planes, pass, y);
+            else
+                wavelet_row<1>(step, settings, planes, pass, y);
         });
     }
 }

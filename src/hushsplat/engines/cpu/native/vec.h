@@ -28,9 +28,9 @@
 
 namespace hush::HUSH_ISA {
 
-typedef float f4 __attribute__((vector_size(16)));
-typedef int32_t i4 __attribute__((vector_size(16)));
-typedef int16_t s8 __attribute__((vector_size(16)));
+typedef float f32x4 __attribute__((vector_size(16)));
+typedef int32_t i32x4 __attribute__((vector_size(16)));
+typedef int16_t i16x8 __attribute__((vector_size(16)));
 
 template <class Vector, class Lane>
 HUSH_INLINE Vector load_as(const Lane* p) {
@@ -38,53 +38,53 @@ HUSH_INLINE Vector load_as(const Lane* p) {
     std::memcpy(&v, p, sizeof v);
     return v;
 }
-HUSH_INLINE void store(int16_t* p, s8 v) { std::memcpy(p, &v, 16); }
+HUSH_INLINE void store(int16_t* p, i16x8 v) { std::memcpy(p, &v, 16); }
 
-// What differs between one register and two: f8 and i8 are eight lanes, s16 are sixteen short ones. Masks are what
-// comparisons return: a lane is -1 (true) or 0 (false).
+// What differs between one register and two: f32x8 and i32x8 are eight lanes, i16x16 are sixteen short ones. Masks are
+// what comparisons return: a lane is -1 (true) or 0 (false).
 //   select(mask, a, b)  a where the mask is true, else b; a ternary would do for one register only
-//   bits(mask)          one bit per lane; of s16 every second bit is a lane
+//   bits(mask)          one bit per lane; of i16x16 every second bit is a lane
 //   min, max            b where a lane of a or b is no number, on every machine
 //   fma(a, b, c)        a · b + c, fused if the machine can: left to itself, the compiler fuses here and not there
 #if defined(__AVX2__)
 
-typedef float f8 __attribute__((vector_size(32)));
-typedef int32_t i8 __attribute__((vector_size(32)));
-typedef int16_t s16 __attribute__((vector_size(32)));
+typedef float f32x8 __attribute__((vector_size(32)));
+typedef int32_t i32x8 __attribute__((vector_size(32)));
+typedef int16_t i16x16 __attribute__((vector_size(32)));
 
-HUSH_INLINE f8 splat(float x) { return f8{x, x, x, x, x, x, x, x}; }
-HUSH_INLINE i8 splat_int(int32_t x) { return i8{x, x, x, x, x, x, x, x}; }
-HUSH_INLINE s16 splat_short(int16_t x) { return (s16)_mm256_set1_epi16(x); }
-HUSH_INLINE f8 iota() { return f8{0, 1, 2, 3, 4, 5, 6, 7}; }
-HUSH_INLINE i8 iota_int() { return i8{0, 1, 2, 3, 4, 5, 6, 7}; }
+HUSH_INLINE f32x8 splat(float x) { return f32x8{x, x, x, x, x, x, x, x}; }
+HUSH_INLINE i32x8 splat_int(int32_t x) { return i32x8{x, x, x, x, x, x, x, x}; }
+HUSH_INLINE i16x16 splat_short(int16_t x) { return (i16x16)_mm256_set1_epi16(x); }
+HUSH_INLINE f32x8 iota() { return f32x8{0, 1, 2, 3, 4, 5, 6, 7}; }
+HUSH_INLINE i32x8 iota_int() { return i32x8{0, 1, 2, 3, 4, 5, 6, 7}; }
 
-HUSH_INLINE f8 load(const float* p) { return load_as<f8>(p); }
-HUSH_INLINE i8 load(const int32_t* p) { return load_as<i8>(p); }
-HUSH_INLINE s16 load(const int16_t* p) { return load_as<s16>(p); }
-HUSH_INLINE void store(float* p, f8 v) { std::memcpy(p, &v, 32); }
-HUSH_INLINE void store(int32_t* p, i8 v) { std::memcpy(p, &v, 32); }
+HUSH_INLINE f32x8 load(const float* p) { return load_as<f32x8>(p); }
+HUSH_INLINE i32x8 load(const int32_t* p) { return load_as<i32x8>(p); }
+HUSH_INLINE i16x16 load(const int16_t* p) { return load_as<i16x16>(p); }
+HUSH_INLINE void store(float* p, f32x8 v) { std::memcpy(p, &v, 32); }
+HUSH_INLINE void store(int32_t* p, i32x8 v) { std::memcpy(p, &v, 32); }
 
-HUSH_INLINE f8 select(i8 mask, f8 a, f8 b) { return mask ? a : b; }
-HUSH_INLINE i8 select(i8 mask, i8 a, i8 b) { return mask ? a : b; }
-HUSH_INLINE f8 min(f8 a, f8 b) { return (f8)_mm256_min_ps((__m256)a, (__m256)b); }
-HUSH_INLINE f8 max(f8 a, f8 b) { return (f8)_mm256_max_ps((__m256)a, (__m256)b); }
-HUSH_INLINE i8 min(i8 a, i8 b) { return a < b ? a : b; }
-HUSH_INLINE i8 max(i8 a, i8 b) { return a > b ? a : b; }
-HUSH_INLINE f8 sqrt(f8 a) { return (f8)_mm256_sqrt_ps((__m256)a); }
-HUSH_INLINE f8 fma(f8 a, f8 b, f8 c) { return (f8)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+HUSH_INLINE f32x8 select(i32x8 mask, f32x8 a, f32x8 b) { return mask ? a : b; }
+HUSH_INLINE i32x8 select(i32x8 mask, i32x8 a, i32x8 b) { return mask ? a : b; }
+HUSH_INLINE f32x8 min(f32x8 a, f32x8 b) { return (f32x8)_mm256_min_ps((__m256)a, (__m256)b); }
+HUSH_INLINE f32x8 max(f32x8 a, f32x8 b) { return (f32x8)_mm256_max_ps((__m256)a, (__m256)b); }
+HUSH_INLINE i32x8 min(i32x8 a, i32x8 b) { return a < b ? a : b; }
+HUSH_INLINE i32x8 max(i32x8 a, i32x8 b) { return a > b ? a : b; }
+HUSH_INLINE f32x8 sqrt(f32x8 a) { return (f32x8)_mm256_sqrt_ps((__m256)a); }
+HUSH_INLINE f32x8 fma(f32x8 a, f32x8 b, f32x8 c) { return (f32x8)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
 
-HUSH_INLINE unsigned bits(i8 mask) { return (unsigned)_mm256_movemask_ps((__m256)mask); }
-HUSH_INLINE unsigned bits(s16 mask) { return (unsigned)_mm256_movemask_epi8((__m256i)mask) & 0x55555555u; }
-HUSH_INLINE bool any(i8 mask) { return !_mm256_testz_si256((__m256i)mask, (__m256i)mask); }
+HUSH_INLINE unsigned bits(i32x8 mask) { return (unsigned)_mm256_movemask_ps((__m256)mask); }
+HUSH_INLINE unsigned bits(i16x16 mask) { return (unsigned)_mm256_movemask_epi8((__m256i)mask) & 0x55555555u; }
+HUSH_INLINE bool any(i32x8 mask) { return !_mm256_testz_si256((__m256i)mask, (__m256i)mask); }
 
-HUSH_INLINE i8 truncate(f8 a) { return __builtin_convertvector(a, i8); }
-HUSH_INLINE f8 to_float(i8 a) { return __builtin_convertvector(a, f8); }
-HUSH_INLINE f8 bits_to_float(i8 a) { return (f8)a; }
-HUSH_INLINE s8 to_short(i8 a) { return __builtin_convertvector(a, s8); }
+HUSH_INLINE i32x8 truncate(f32x8 a) { return __builtin_convertvector(a, i32x8); }
+HUSH_INLINE f32x8 to_float(i32x8 a) { return __builtin_convertvector(a, f32x8); }
+HUSH_INLINE f32x8 bits_to_float(i32x8 a) { return (f32x8)a; }
+HUSH_INLINE i16x8 to_short(i32x8 a) { return __builtin_convertvector(a, i16x8); }
 
 // Lane k of the result is the least lane of rows[k].
-HUSH_INLINE f8 row_minima(const f8 rows[8]) {
-    f8 half[4], quarter[2];
+HUSH_INLINE f32x8 row_minima(const f32x8 rows[8]) {
+    f32x8 half[4], quarter[2];
     for (int k = 0; k < 4; ++k)
         half[k] = min(HUSH_SHUFFLE(rows[k], rows[k + 4], 0, 1, 2, 3, 8, 9, 10, 11),
                       HUSH_SHUFFLE(rows[k], rows[k + 4], 4, 5, 6, 7, 12, 13, 14, 15));
@@ -106,9 +106,9 @@ struct Pair {
         return k < n ? low[k] : high[k - n];
     }
 };
-using f8 = Pair<f4>;
-using i8 = Pair<i4>;
-using s16 = Pair<s8>;
+using f32x8 = Pair<f32x4>;
+using i32x8 = Pair<i32x4>;
+using i16x16 = Pair<i16x8>;
 
 #define HUSH_OPERATOR(op)                                                        \
     template <class Half>                                                        \
@@ -128,23 +128,44 @@ HUSH_OPERATOR(&)
 HUSH_OPERATOR(|)
 #undef HUSH_OPERATOR
 
-template <class Half> HUSH_INLINE Pair<Half> operator-(Pair<Half> a) { return {-a.low, -a.high}; }
-template <class Half> HUSH_INLINE Pair<Half> operator~(Pair<Half> a) { return {~a.low, ~a.high}; }
-template <class Half> HUSH_INLINE Pair<Half> operator<<(Pair<Half> a, int by) { return {a.low << by, a.high << by}; }
-template <class Half> HUSH_INLINE Pair<Half> operator>>(Pair<Half> a, int by) { return {a.low >> by, a.high >> by}; }
-template <class Half> HUSH_INLINE void operator+=(Pair<Half>& a, Pair<Half> b) { a = a + b; }
-template <class Half> HUSH_INLINE void operator&=(Pair<Half>& a, Pair<Half> b) { a = a & b; }
-template <class Half> HUSH_INLINE void operator|=(Pair<Half>& a, Pair<Half> b) { a = a | b; }
+template <class Half>
+HUSH_INLINE Pair<Half> operator-(Pair<Half> a) {
+    return {-a.low, -a.high};
+}
+template <class Half>
+HUSH_INLINE Pair<Half> operator~(Pair<Half> a) {
+    return {~a.low, ~a.high};
+}
+template <class Half>
+HUSH_INLINE Pair<Half> operator<<(Pair<Half> a, int by) {
+    return {a.low << by, a.high << by};
+}
+template <class Half>
+HUSH_INLINE Pair<Half> operator>>(Pair<Half> a, int by) {
+    return {a.low >> by, a.high >> by};
+}
+template <class Half>
+HUSH_INLINE void operator+=(Pair<Half>& a, Pair<Half> b) {
+    a = a + b;
+}
+template <class Half>
+HUSH_INLINE void operator&=(Pair<Half>& a, Pair<Half> b) {
+    a = a & b;
+}
+template <class Half>
+HUSH_INLINE void operator|=(Pair<Half>& a, Pair<Half> b) {
+    a = a | b;
+}
 
-HUSH_INLINE f8 splat(float x) { return {f4{x, x, x, x}, f4{x, x, x, x}}; }
-HUSH_INLINE i8 splat_int(int32_t x) { return {i4{x, x, x, x}, i4{x, x, x, x}}; }
-HUSH_INLINE s16 splat_short(int16_t x) { return {s8{x, x, x, x, x, x, x, x}, s8{x, x, x, x, x, x, x, x}}; }
-HUSH_INLINE f8 iota() { return {f4{0, 1, 2, 3}, f4{4, 5, 6, 7}}; }
-HUSH_INLINE i8 iota_int() { return {i4{0, 1, 2, 3}, i4{4, 5, 6, 7}}; }
+HUSH_INLINE f32x8 splat(float x) { return {f32x4{x, x, x, x}, f32x4{x, x, x, x}}; }
+HUSH_INLINE i32x8 splat_int(int32_t x) { return {i32x4{x, x, x, x}, i32x4{x, x, x, x}}; }
+HUSH_INLINE i16x16 splat_short(int16_t x) { return {i16x8{x, x, x, x, x, x, x, x}, i16x8{x, x, x, x, x, x, x, x}}; }
+HUSH_INLINE f32x8 iota() { return {f32x4{0, 1, 2, 3}, f32x4{4, 5, 6, 7}}; }
+HUSH_INLINE i32x8 iota_int() { return {i32x4{0, 1, 2, 3}, i32x4{4, 5, 6, 7}}; }
 
-HUSH_INLINE f8 load(const float* p) { return {load_as<f4>(p), load_as<f4>(p + 4)}; }
-HUSH_INLINE i8 load(const int32_t* p) { return {load_as<i4>(p), load_as<i4>(p + 4)}; }
-HUSH_INLINE s16 load(const int16_t* p) { return {load_as<s8>(p), load_as<s8>(p + 8)}; }
+HUSH_INLINE f32x8 load(const float* p) { return {load_as<f32x4>(p), load_as<f32x4>(p + 4)}; }
+HUSH_INLINE i32x8 load(const int32_t* p) { return {load_as<i32x4>(p), load_as<i32x4>(p + 4)}; }
+HUSH_INLINE i16x16 load(const int16_t* p) { return {load_as<i16x8>(p), load_as<i16x8>(p + 8)}; }
 template <class Half, class Lane>
 HUSH_INLINE void store(Lane* p, Pair<Half> v) {
     std::memcpy(p, &v.low, 16);
@@ -152,80 +173,88 @@ HUSH_INLINE void store(Lane* p, Pair<Half> v) {
 }
 
 // Bit by bit: becomes and, andnot, or (SSE2) or one bit select (NEON); `mask ? a : b` would compare the mask with 0.
-HUSH_INLINE f4 select(i4 mask, f4 a, f4 b) { return (f4)((mask & (i4)a) | (~mask & (i4)b)); }
-HUSH_INLINE i4 select(i4 mask, i4 a, i4 b) { return (mask & a) | (~mask & b); }
+HUSH_INLINE f32x4 select(i32x4 mask, f32x4 a, f32x4 b) { return (f32x4)((mask & (i32x4)a) | (~mask & (i32x4)b)); }
+HUSH_INLINE i32x4 select(i32x4 mask, i32x4 a, i32x4 b) { return (mask & a) | (~mask & b); }
 template <class Half>
-HUSH_INLINE Pair<Half> select(i8 mask, Pair<Half> a, Pair<Half> b) {
+HUSH_INLINE Pair<Half> select(i32x8 mask, Pair<Half> a, Pair<Half> b) {
     return {select(mask.low, a.low, b.low), select(mask.high, a.high, b.high)};
 }
 
 #if defined(__SSE2__)
 
-HUSH_INLINE f4 min(f4 a, f4 b) { return (f4)_mm_min_ps((__m128)a, (__m128)b); }
-HUSH_INLINE f4 max(f4 a, f4 b) { return (f4)_mm_max_ps((__m128)a, (__m128)b); }
-HUSH_INLINE f4 sqrt(f4 a) { return (f4)_mm_sqrt_ps((__m128)a); }
-HUSH_INLINE f4 fma(f4 a, f4 b, f4 c) { return a * b + c; }
-HUSH_INLINE s8 to_short(i8 a) { return (s8)_mm_packs_epi32((__m128i)a.low, (__m128i)a.high); }
-HUSH_INLINE bool any(i8 mask) { return _mm_movemask_ps((__m128)(mask.low | mask.high)) != 0; }
-HUSH_INLINE unsigned bits(i8 mask) {
+HUSH_INLINE f32x4 min(f32x4 a, f32x4 b) { return (f32x4)_mm_min_ps((__m128)a, (__m128)b); }
+HUSH_INLINE f32x4 max(f32x4 a, f32x4 b) { return (f32x4)_mm_max_ps((__m128)a, (__m128)b); }
+HUSH_INLINE f32x4 sqrt(f32x4 a) { return (f32x4)_mm_sqrt_ps((__m128)a); }
+HUSH_INLINE f32x4 fma(f32x4 a, f32x4 b, f32x4 c) { return a * b + c; }
+HUSH_INLINE i16x8 to_short(i32x8 a) { return (i16x8)_mm_packs_epi32((__m128i)a.low, (__m128i)a.high); }
+HUSH_INLINE bool any(i32x8 mask) { return _mm_movemask_ps((__m128)(mask.low | mask.high)) != 0; }
+HUSH_INLINE unsigned bits(i32x8 mask) {
     return (unsigned)(_mm_movemask_ps((__m128)mask.low) | _mm_movemask_ps((__m128)mask.high) << 4);
 }
-HUSH_INLINE unsigned bits(s16 mask) {
+HUSH_INLINE unsigned bits(i16x16 mask) {
     int low = _mm_movemask_epi8((__m128i)mask.low), high = _mm_movemask_epi8((__m128i)mask.high);
     return ((unsigned)low | (unsigned)high << 16) & 0x55555555u;
 }
 
 #else
 
-HUSH_INLINE f4 min(f4 a, f4 b) { return select(a < b, a, b); }
-HUSH_INLINE f4 max(f4 a, f4 b) { return select(a > b, a, b); }
+HUSH_INLINE f32x4 min(f32x4 a, f32x4 b) { return select(a < b, a, b); }
+HUSH_INLINE f32x4 max(f32x4 a, f32x4 b) { return select(a > b, a, b); }
 
 #if defined(__aarch64__)
-HUSH_INLINE f4 sqrt(f4 a) { return (f4)vsqrtq_f32((float32x4_t)a); }
-HUSH_INLINE f4 fma(f4 a, f4 b, f4 c) { return (f4)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
-HUSH_INLINE unsigned sum(i4 a) { return (unsigned)vaddvq_s32((int32x4_t)a); }
-HUSH_INLINE unsigned sum(s8 a) { return (uint16_t)vaddvq_s16((int16x8_t)a); }
-#else
-HUSH_INLINE f4 sqrt(f4 a) {
-    return f4{__builtin_sqrtf(a[0]), __builtin_sqrtf(a[1]), __builtin_sqrtf(a[2]), __builtin_sqrtf(a[3])};
+HUSH_INLINE f32x4 sqrt(f32x4 a) { return (f32x4)vsqrtq_f32((float32x4_t)a); }
+HUSH_INLINE f32x4 fma(f32x4 a, f32x4 b, f32x4 c) {
+    return (f32x4)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 }
-HUSH_INLINE f4 fma(f4 a, f4 b, f4 c) { return a * b + c; }
-HUSH_INLINE unsigned sum(i4 a) { return (unsigned)(a[0] + a[1] + a[2] + a[3]); }
-HUSH_INLINE unsigned sum(s8 a) { return (uint16_t)(a[0] + a[1] + a[2] + a[3] + a[4] + a[5] + a[6] + a[7]); }
+HUSH_INLINE unsigned sum(i32x4 a) { return (unsigned)vaddvq_s32((int32x4_t)a); }
+HUSH_INLINE unsigned sum(i16x8 a) { return (uint16_t)vaddvq_s16((int16x8_t)a); }
+#else
+HUSH_INLINE f32x4 sqrt(f32x4 a) {
+    return f32x4{__builtin_sqrtf(a[0]), __builtin_sqrtf(a[1]), __builtin_sqrtf(a[2]), __builtin_sqrtf(a[3])};
+}
+HUSH_INLINE f32x4 fma(f32x4 a, f32x4 b, f32x4 c) { return a * b + c; }
+HUSH_INLINE unsigned sum(i32x4 a) { return (unsigned)(a[0] + a[1] + a[2] + a[3]); }
+HUSH_INLINE unsigned sum(i16x8 a) { return (uint16_t)(a[0] + a[1] + a[2] + a[3] + a[4] + a[5] + a[6] + a[7]); }
 #endif
 
-HUSH_INLINE s8 to_short(i8 a) {  // the lower halves
-    return HUSH_SHUFFLE((s8)a.low, (s8)a.high, 0, 2, 4, 6, 8, 10, 12, 14);
+HUSH_INLINE i16x8 to_short(i32x8 a) {  // the lower halves
+    return HUSH_SHUFFLE((i16x8)a.low, (i16x8)a.high, 0, 2, 4, 6, 8, 10, 12, 14);
 }
-HUSH_INLINE unsigned bits(i8 mask) { return sum((mask.low & i4{1, 2, 4, 8}) | (mask.high & i4{16, 32, 64, 128})); }
-HUSH_INLINE unsigned bits(s16 mask) {
-    const s8 lane = {1 << 0, 1 << 2, 1 << 4, 1 << 6, 1 << 8, 1 << 10, 1 << 12, 1 << 14};
+HUSH_INLINE unsigned bits(i32x8 mask) {
+    return sum((mask.low & i32x4{1, 2, 4, 8}) | (mask.high & i32x4{16, 32, 64, 128}));
+}
+HUSH_INLINE unsigned bits(i16x16 mask) {
+    const i16x8 lane = {1 << 0, 1 << 2, 1 << 4, 1 << 6, 1 << 8, 1 << 10, 1 << 12, 1 << 14};
     return sum(mask.low & lane) | sum(mask.high & lane) << 16;
 }
-HUSH_INLINE bool any(i8 mask) { return bits(mask) != 0; }
+HUSH_INLINE bool any(i32x8 mask) { return bits(mask) != 0; }
 
 #endif
 
-HUSH_INLINE i4 min(i4 a, i4 b) { return select(a < b, a, b); }
-HUSH_INLINE i4 max(i4 a, i4 b) { return select(a > b, a, b); }
-HUSH_INLINE f8 min(f8 a, f8 b) { return {min(a.low, b.low), min(a.high, b.high)}; }
-HUSH_INLINE f8 max(f8 a, f8 b) { return {max(a.low, b.low), max(a.high, b.high)}; }
-HUSH_INLINE i8 min(i8 a, i8 b) { return {min(a.low, b.low), min(a.high, b.high)}; }
-HUSH_INLINE i8 max(i8 a, i8 b) { return {max(a.low, b.low), max(a.high, b.high)}; }
-HUSH_INLINE f8 sqrt(f8 a) { return {sqrt(a.low), sqrt(a.high)}; }
-HUSH_INLINE f8 fma(f8 a, f8 b, f8 c) { return {fma(a.low, b.low, c.low), fma(a.high, b.high, c.high)}; }
+HUSH_INLINE i32x4 min(i32x4 a, i32x4 b) { return select(a < b, a, b); }
+HUSH_INLINE i32x4 max(i32x4 a, i32x4 b) { return select(a > b, a, b); }
+HUSH_INLINE f32x8 min(f32x8 a, f32x8 b) { return {min(a.low, b.low), min(a.high, b.high)}; }
+HUSH_INLINE f32x8 max(f32x8 a, f32x8 b) { return {max(a.low, b.low), max(a.high, b.high)}; }
+HUSH_INLINE i32x8 min(i32x8 a, i32x8 b) { return {min(a.low, b.low), min(a.high, b.high)}; }
+HUSH_INLINE i32x8 max(i32x8 a, i32x8 b) { return {max(a.low, b.low), max(a.high, b.high)}; }
+HUSH_INLINE f32x8 sqrt(f32x8 a) { return {sqrt(a.low), sqrt(a.high)}; }
+HUSH_INLINE f32x8 fma(f32x8 a, f32x8 b, f32x8 c) { return {fma(a.low, b.low, c.low), fma(a.high, b.high, c.high)}; }
 
-HUSH_INLINE i8 truncate(f8 a) { return {__builtin_convertvector(a.low, i4), __builtin_convertvector(a.high, i4)}; }
-HUSH_INLINE f8 to_float(i8 a) { return {__builtin_convertvector(a.low, f4), __builtin_convertvector(a.high, f4)}; }
-HUSH_INLINE f8 bits_to_float(i8 a) { return {(f4)a.low, (f4)a.high}; }
+HUSH_INLINE i32x8 truncate(f32x8 a) {
+    return {__builtin_convertvector(a.low, i32x4), __builtin_convertvector(a.high, i32x4)};
+}
+HUSH_INLINE f32x8 to_float(i32x8 a) {
+    return {__builtin_convertvector(a.low, f32x4), __builtin_convertvector(a.high, f32x4)};
+}
+HUSH_INLINE f32x8 bits_to_float(i32x8 a) { return {(f32x4)a.low, (f32x4)a.high}; }
 
-HUSH_INLINE f4 row_minima(f4 a, f4 b, f4 c, f4 d) {
-    f4 ab = min(HUSH_SHUFFLE(a, b, 0, 4, 1, 5), HUSH_SHUFFLE(a, b, 2, 6, 3, 7));
-    f4 cd = min(HUSH_SHUFFLE(c, d, 0, 4, 1, 5), HUSH_SHUFFLE(c, d, 2, 6, 3, 7));
+HUSH_INLINE f32x4 row_minima(f32x4 a, f32x4 b, f32x4 c, f32x4 d) {
+    f32x4 ab = min(HUSH_SHUFFLE(a, b, 0, 4, 1, 5), HUSH_SHUFFLE(a, b, 2, 6, 3, 7));
+    f32x4 cd = min(HUSH_SHUFFLE(c, d, 0, 4, 1, 5), HUSH_SHUFFLE(c, d, 2, 6, 3, 7));
     return min(HUSH_SHUFFLE(ab, cd, 0, 1, 4, 5), HUSH_SHUFFLE(ab, cd, 2, 3, 6, 7));
 }
-HUSH_INLINE f8 row_minima(const f8 rows[8]) {
-    f4 half[8];
+HUSH_INLINE f32x8 row_minima(const f32x8 rows[8]) {
+    f32x4 half[8];
     for (int k = 0; k < 8; ++k) half[k] = min(rows[k].low, rows[k].high);
     return {row_minima(half[0], half[1], half[2], half[3]), row_minima(half[4], half[5], half[6], half[7])};
 }
@@ -233,7 +262,7 @@ HUSH_INLINE f8 row_minima(const f8 rows[8]) {
 #endif
 
 // Stores past the caches if memory is aligned to 32 bytes: for whole lines that nobody reads soon.
-HUSH_INLINE void stream(float* p, f8 v, bool aligned) {
+HUSH_INLINE void stream(float* p, f32x8 v, bool aligned) {
 #if defined(__AVX2__)
     if (aligned) return _mm256_stream_ps(p, (__m256)v);
 #endif
@@ -241,29 +270,29 @@ HUSH_INLINE void stream(float* p, f8 v, bool aligned) {
     store(p, v);
 }
 
-HUSH_INLINE i8 floor_int(f8 a) {
-    i8 t = truncate(a);
+HUSH_INLINE i32x8 floor_int(f32x8 a) {
+    i32x8 t = truncate(a);
     return t + (to_float(t) > a);  // a true comparison is -1
 }
 
 // 2^x for x in -126 .. 0; relative error below 2e-7 (degree-6 minimax-like polynomial on -0.5 .. 0.5).
-HUSH_INLINE f8 exp2_negative(f8 x) {
+HUSH_INLINE f32x8 exp2_negative(f32x8 x) {
     x = max(x, splat(-126.0f));
-    f8 shifted = x + splat(12582912.0f);  // 1.5 · 2^23: rounds to the nearest integer in the low bits
-    f8 whole = shifted - splat(12582912.0f);
-    f8 f = x - whole;
-    f8 p = splat(1.535336188319500e-4f);
+    f32x8 shifted = x + splat(12582912.0f);  // 1.5 · 2^23: rounds to the nearest integer in the low bits
+    f32x8 whole = shifted - splat(12582912.0f);
+    f32x8 f = x - whole;
+    f32x8 p = splat(1.535336188319500e-4f);
     p = p * f + splat(1.339887440266574e-3f);
     p = p * f + splat(9.618437357674640e-3f);
     p = p * f + splat(5.550332471162809e-2f);
     p = p * f + splat(2.402264791363012e-1f);
     p = p * f + splat(6.931472028550421e-1f);
     p = p * f + splat(1.0f);
-    i8 scale = (truncate(whole) + splat_int(127)) << 23;
+    i32x8 scale = (truncate(whole) + splat_int(127)) << 23;
     return p * bits_to_float(scale);
 }
 
-HUSH_INLINE float horizontal_min(f8 v) {
+HUSH_INLINE float horizontal_min(f32x8 v) {
     float r = v[0];
     for (int k = 1; k < 8; ++k) r = v[k] < r ? v[k] : r;
     return r;

@@ -1,26 +1,31 @@
-// Per-pixel order: every pixel's fragments sorted by their own depth and blended; also the variance of one random sample.
+// Per-pixel order: every pixel's fragments sorted by their own depth and blended; also the variance of one random
+// sample.
 #include "harmonics.h"
 #include "normals.h"
-#include "peel.h"
+#include "pixel_order.h"
 #include "threads.h"
 #include "transpose.h"
 
 namespace hush::HUSH_ISA {
 namespace {
 
-enum Wanted { kColors, kColorsAndGeometry, kMoments };  // the last: variance and depth, for pictures that nobody learns from
+enum Wanted {
+    kColors,
+    kColorsAndGeometry,
+    kMoments
+};  // the last: variance and depth, for pictures that nobody learns from
 
 struct Look {
-    f4 rgb, normal;
+    f32x4 rgb, normal;
 };
 
 // What a cell has blended so far, row by row.
 struct CellSums {
-    f8 color[3][8], square[3][8], weight[8];
-    f8 geometry[kGeometry][8];
+    f32x8 color[3][8], square[3][8], weight[8];
+    f32x8 geometry[kGeometry][8];
 };
 
-void write_cell(const PeeledCell& cell, const CellSums& sums, const Tile& place, int width, const SortedOutput& out) {
+void write_cell(const CellBlend& cell, const CellSums& sums, const Tile& place, int width, const SortedOutput& out) {
     for (int y = 0; y < place.height; ++y)
         for (int x = 0; x < place.width; ++x) {
             const size_t pixel = (size_t)(place.y0 + y) * width + place.x0 + x;
@@ -41,30 +46,30 @@ void write_cell(const PeeledCell& cell, const CellSums& sums, const Tile& place,
 }
 
 // Four floats of each of eight entries, channel by channel.
-HUSH_INLINE void gather(const Look* looks, f4 Look::*part, const int32_t* entries, f8 channels[4]) {
+HUSH_INLINE void gather(const Look* looks, f32x4 Look::* part, const int32_t* entries, f32x8 channels[4]) {
     for (int k = 0; k < 4; ++k) channels[k] = join(looks[entries[k]].*part, looks[entries[k + 4]].*part);
     transpose_halves(channels);
 }
 
 template <Wanted Sums>
-HUSH_INLINE void blend(CellSums& sums, int row, const Waiting& next, f8 alpha, f8 rest, const Look* looks) {
+HUSH_INLINE void blend(CellSums& sums, int row, const Waiting& next, f32x8 alpha, f32x8 rest, const Look* looks) {
     alignas(32) int32_t entries[8];
     store(entries, next.entry);
-    f8 rgb[4];
+    f32x8 rgb[4];
     gather(looks, &Look::rgb, entries, rgb);
-    const f8 weight = rest * alpha;
+    const f32x8 weight = rest * alpha;
     for (int c = 0; c < 3; ++c) {
         sums.color[c][row] = fma(weight, rgb[c], sums.color[c][row]);  // the same bits whatever else is wanted
         if constexpr (Sums == kMoments) sums.square[c][row] += weight * rgb[c] * rgb[c];
     }
     if constexpr (Sums == kColors) return;
-    const f8 inverse = select(alpha > splat(0), next.inverse_depth, splat(1));
+    const f32x8 inverse = select(alpha > splat(0), next.inverse_depth, splat(1));
     sums.geometry[0][row] += weight / inverse;
     if constexpr (Sums == kMoments) sums.weight[row] += weight;
     if constexpr (Sums == kColorsAndGeometry) {
         sums.geometry[1][row] += weight * inverse;
         sums.geometry[2][row] += weight * inverse * inverse;
-        f8 normal[4];
+        f32x8 normal[4];
         gather(looks, &Look::normal, entries, normal);
         for (int axis = 0; axis < 3; ++axis) sums.geometry[3 + axis][row] += weight * normal[axis];
     }
@@ -74,15 +79,16 @@ HUSH_INLINE void blend(CellSums& sums, int row, const Waiting& next, f8 alpha, f
 class Records {
 public:
     size_t count = 0;
-    const PeelRecord* get() const { return records_.get(); }
+    const FragmentRecord* get() const { return records_.get(); }
 
     // A row of eight pixels from `pixel` on; those with alpha 0 are left out.
-    HUSH_MEMBER void add(int pixel, const Waiting& next, f8 alpha) {
+    HUSH_MEMBER void add(int pixel, const Waiting& next, f32x8 alpha) {
         if (count + 8 > room_) make_room();
-        f8 rows[4] = {bits_to_float(next.entry), bits_to_float(splat_int(pixel) + iota_int()), alpha, next.inverse_depth};
+        f32x8 rows[4] = {bits_to_float(next.entry), bits_to_float(splat_int(pixel) + iota_int()), alpha,
+                         next.inverse_depth};
         transpose_halves(rows);
         const unsigned seen = bits(alpha > splat(0));
-        PeelRecord* end = records_.get() + count;
+        FragmentRecord* end = records_.get() + count;
         for (int k = 0; k < 8; ++k) {
             store_four((float*)end, k < 4 ? low_half(rows[k]) : high_half(rows[k - 4]));
             end += seen >> k & 1;
@@ -91,19 +97,19 @@ public:
     }
 
 private:
-    Buffer<PeelRecord> records_;
+    Buffer<FragmentRecord> records_;
     size_t room_ = 0;
 
     __attribute__((noinline)) void make_room() {
         room_ = std::max<size_t>(2 * room_, 65536);
-        Buffer<PeelRecord> larger(room_);
-        if (count) std::memcpy(larger.get(), records_.get(), count * sizeof(PeelRecord));
+        Buffer<FragmentRecord> larger(room_);
+        if (count) std::memcpy(larger.get(), records_.get(), count * sizeof(FragmentRecord));
         std::swap(records_, larger);
     }
 };
 
 struct Workplace {
-    Peeler peeler;
+    PixelSorter sorter;
     CellSums sums;
     Buffer<Look> looks;
     Buffer<uint8_t> met;
@@ -112,24 +118,24 @@ struct Workplace {
 
 template <bool Surfels, Wanted Sums>
 void draw_patch(Scene& scene, const Camera& camera, const TileLists& lists, int index, const Tile& patch,
-                const Colors& colors, const SortedOutput& out, PeeledPatch* tape) {
+                const Colors& colors, const SortedOutput& out, PatchFragments* tape) {
     static thread_local Workplace of_thread;
     Workplace* mine = &of_thread;
     asm("" : "+r"(mine));  // or the compiler looks up the thread's own memory at every use
-    Peeler& peeler = mine->peeler;
+    PixelSorter& sorter = mine->sorter;
     CellSums& sums = mine->sums;
-    peeler.list(scene, camera, lists, index, patch);
-    mine->looks.resize(peeler.entry_count + 1);
-    mine->met.resize(peeler.entry_count);
-    std::memset(mine->met.get(), 0, peeler.entry_count);
+    sorter.list(scene, camera, lists, index, patch);
+    mine->looks.resize(sorter.entry_count + 1);
+    mine->met.resize(sorter.entry_count);
+    std::memset(mine->met.get(), 0, sorter.entry_count);
     Look* looks = mine->looks.get();
     uint8_t* met = mine->met.get();
     mine->records.count = 0;
-    looks[peeler.entry_count] = Look{};
+    looks[sorter.entry_count] = Look{};
     auto meet = [&](int entry) {
         if (met[entry]) return;
         met[entry] = 1;
-        const Entry& e = peeler.entries[entry];
+        const Entry& e = sorter.entries[entry];
         looks[entry].rgb = color_of(colors, camera.eye, (int32_t)e.key);
         float normal[4] = {};
         if constexpr (Sums == kColorsAndGeometry) normal_of(scene, camera, e.slot, normal);
@@ -137,30 +143,34 @@ void draw_patch(Scene& scene, const Camera& camera, const TileLists& lists, int 
     };
     const Tile tile = tile_at(lists, camera, index);
     if constexpr (Sums != kMoments) {
-        tape->slots.resize(peeler.entry_count);
-        for (int k = 0; k < peeler.entry_count; ++k) tape->slots[k] = peeler.entries[k].slot;
+        tape->slots.resize(sorter.entry_count);
+        for (int k = 0; k < sorter.entry_count; ++k) tape->slots[k] = sorter.entries[k].slot;
     }
     for (int y = 0; y < patch.height; y += kCell)
         for (int x = 0; x < patch.width; x += kCell) {
-            const Tile place = {patch.x0 + x, patch.y0 + y, std::min(patch.width - x, kCell), std::min(patch.height - y, kCell)};
-            PeeledCell cell{place.x0 - tile.x0, place.y0 - tile.y0, {}, (1u << place.height) - 1};
+            const Tile place = {patch.x0 + x, patch.y0 + y, std::min(patch.width - x, kCell),
+                                std::min(patch.height - y, kCell)};
+            CellBlend cell{place.x0 - tile.x0, place.y0 - tile.y0, {}, (1u << place.height) - 1};
             for (int row = 0; row < 8; ++row)
-                cell.rest[row] = select(iota_int() < splat_int(row < place.height ? place.width : 0), splat(1), splat(0));
+                cell.rest[row] =
+                    select(iota_int() < splat_int(row < place.height ? place.width : 0), splat(1), splat(0));
             std::memset(&sums, 0, sizeof sums);
-            auto visit = [&](int row, const Waiting& next, f8 alpha, f8 rest) {
+            auto visit = [&](int row, const Waiting& next, f32x8 alpha, f32x8 rest) {
                 if constexpr (Sums != kMoments) mine->records.add((y + row) * kPatch + x, next, alpha);
                 blend<Sums>(sums, row, next, alpha, rest, looks);
             };
-            peeler.peel<Surfels>(scene, camera, tile, y / kCell * kPatchCells + x / kCell, cell, out.stop, meet, visit);
+            sorter.blend<Surfels>(scene, camera, tile, y / kCell * kPatchCells + x / kCell, cell, out.stop, meet,
+                                  visit);
             write_cell(cell, sums, place, camera.width, out);
         }
-    if constexpr (Sums != kMoments) tape->records.assign(mine->records.get(), mine->records.get() + mine->records.count);
+    if constexpr (Sums != kMoments)
+        tape->records.assign(mine->records.get(), mine->records.get() + mine->records.count);
 }
 
 }  // namespace
 
-void ordered(Scene& scene, const Camera& camera, const TileLists& lists, const Colors& colors, int threads,
-             const SortedOutput& out) {
+void exact(Scene& scene, const Camera& camera, const TileLists& lists, const Colors& colors, int threads,
+           const SortedOutput& out) {
     auto* draw = out.tape        ? (out.geometry ? draw_patch<true, kColorsAndGeometry> : draw_patch<true, kColors>)
                  : scene.surfels ? draw_patch<true, kMoments>
                                  : draw_patch<false, kMoments>;
@@ -169,7 +179,7 @@ void ordered(Scene& scene, const Camera& camera, const TileLists& lists, const C
     parallel_for(patches, threads, [&](int job) {
         const Tile patch = patch_at(lists, camera, job);
         if (patch.width < 1 || patch.height < 1) return;
-        PeeledPatch* tape = out.tape ? &out.tape->patches[job] : nullptr;
+        PatchFragments* tape = out.tape ? &out.tape->patches[job] : nullptr;
         draw(scene, camera, lists, job / kPatchesPerTile, patch, colors, out, tape);
     });
 }

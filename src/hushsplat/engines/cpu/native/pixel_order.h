@@ -1,5 +1,6 @@
-// Per-pixel order, cell by cell of 8×8 px: Gaussians come in the order of their nearest points in the cell, so that whatever
-// lies before the nearest point of the next one can be blended already, and pixels that are opaque by then take nothing more.
+// Per-pixel order, cell by cell of 8×8 px: Gaussians come in the order of their nearest points in the cell, so that
+// whatever lies before the nearest point of the next one can be blended already, and pixels that are opaque by then
+// take nothing more.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +13,11 @@
 namespace hush::HUSH_ISA {
 namespace {
 
-constexpr int kPatch = 32;                 // px: side of the squares whose Gaussians are listed at a time; divides kTile
+constexpr int kPatch = 32;  // px: side of the squares whose Gaussians are listed at a time; divides kTile
 constexpr int kPatchCells = kPatch / kCell;
 constexpr int kPatchPixels = kPatch * kPatch;
-constexpr int kBatch = 8;                  // ours, measured: Gaussians between two looks at what can be blended
-constexpr int kLevels = 1024;              // ours: steps of depth in which a cell's Gaussians are put in order
-constexpr float kPeelHalfLog2E = 0.72134752044448170f;  // exp(-D²/2) = 2^(-D² · this); 2 ln(o) · this = log2(o)
+constexpr int kBatch = 8;      // ours, measured: Gaussians between two looks at what can be blended
+constexpr int kLevels = 1024;  // ours: steps of depth in which a cell's Gaussians are put in order
 
 // A Gaussian that may have fragments in a cell.
 struct Reach {
@@ -25,14 +25,14 @@ struct Reach {
     int32_t entry;
 };
 
-// A cell of the patch while it is peeled.
-struct PeeledCell {
-    int x, y;      // px, of its corner, in the tile
-    f8 rest[8];    // transmittance in front of what waits, row by row
-    unsigned open; // one bit per row that is not opaque
+// A cell of the patch while it is blended.
+struct CellBlend {
+    int x, y;       // px, of its corner, in the tile
+    f32x8 rest[8];  // transmittance in front of what waits, row by row
+    unsigned open;  // one bit per row that is not opaque
 };
 
-class Peeler {
+class PixelSorter {
 public:
     Buffer<Entry> entries;  // of this patch; the key is the index in the file, by which they are sorted
     int entry_count = 0;
@@ -56,11 +56,11 @@ public:
         spread(scene, patch);
     }
 
-    // Calls visit(row, waiting, alpha, rest) for the fragments that are seen, in each pixel front to back, eight pixels at a
-    // time; alpha is 0 where none is seen. Calls meet(entry) before an entry's fragments may come.
+    // Calls visit(row, waiting, alpha, rest) for the fragments that are seen, in each pixel front to back, eight pixels
+    // at a time; alpha is 0 where none is seen. Calls meet(entry) before an entry's fragments may come.
     template <bool Surfels, class Meet, class Visit>
-    void peel(const Scene& scene, const Camera& camera, const Tile& whole, int index, PeeledCell& cell, float stop,
-              Meet&& meet, Visit&& visit) {
+    void blend(const Scene& scene, const Camera& camera, const Tile& whole, int index, CellBlend& cell, float stop,
+               Meet&& meet, Visit&& visit) {
         int since = 0;  // Gaussians since the last look
         for (int step = index * kLevels; step < (index + 1) * kLevels && cell.open; ++step) {
             Reach *reach = &reaches_[steps_[step]], *end = &reaches_[steps_[step + 1]];
@@ -77,10 +77,10 @@ public:
 private:
     Buffer<Entry> scratch_;
     Buffer<Reach> unsorted_, reaches_;
-    Buffer<int> step_of_;  // of each unsorted reach: cell · kLevels + level
-    int steps_[kPatchCells * kPatchCells * kLevels + 1];    // where each step begins among the reaches
-    uint32_t most_;   // bits of the largest 1 / depth in the patch
-    int shift_;       // 2^shift_ bit patterns are one level
+    Buffer<int> step_of_;                                 // of each unsorted reach: cell · kLevels + level
+    int steps_[kPatchCells * kPatchCells * kLevels + 1];  // where each step begins among the reaches
+    uint32_t most_;                                       // bits of the largest 1 / depth in the patch
+    int shift_;                                           // 2^shift_ bit patterns are one level
     RowQueue queues_[8];
 
     static uint32_t word_of(float number) {  // 0 if it is not positive
@@ -155,8 +155,9 @@ private:
         }
     };
 
-    // The largest 1 / depth of a Gaussian in each cell is bounded. A surfel's is linear in the pixel where its plane decides,
-    // so that corners bound it: large surfels seen at a slant are much farther in most cells than at their nearest point.
+    // The largest 1 / depth of a Gaussian in each cell is bounded. A surfel's is linear in the pixel where its plane
+    // decides, so that corners bound it: large surfels seen at a slant are much farther in most cells than at their
+    // nearest point.
     template <bool Surfels>
     HUSH_MEMBER size_t spread_one(const Scene& scene, const Tile& patch, int entry, size_t end) {
         const int at = entries[entry].slot;
@@ -177,7 +178,9 @@ private:
                     nearest = std::min(nearest, std::max(plane, low_pass));
                     if (!(nearest > 0)) continue;
                 } else {
-                    t += ((p.hxx * column.middle + p.hxy * row.middle) * column.middle + p.hyy * row.middle * row.middle) / t;
+                    t += ((p.hxx * column.middle + p.hxy * row.middle) * column.middle +
+                          p.hyy * row.middle * row.middle) /
+                         t;
                 }
                 const int step = (y * kPatchCells + x) * kLevels + level_of(nearest);
                 ++steps_[step];
@@ -188,11 +191,12 @@ private:
         return end;
     }
 
-    // True if there are fragments. Places are measured from the corner of the whole tile, and the same code is chosen, as in
-    // the stochastic raster: depths must be equal bit by bit, or Gaussians that lie in one plane would have another order here.
+    // True if there are fragments. Places are measured from the corner of the whole tile, and the same code is chosen,
+    // as in the stochastic raster: depths must be equal bit by bit, or Gaussians that lie in one plane would have
+    // another order here.
     template <bool Surfels>
     HUSH_MEMBER bool collect_from(const Scene& scene, const Camera& camera, const Tile& whole, int entry, float stop,
-                                  const PeeledCell& cell) {
+                                  const CellBlend& cell) {
         const int at = entries[entry].slot;
         const Footprint f = footprint(scene, camera, whole, at / kChunk, at % kChunk);
         const uint8_t flags = scene.flags[at];
@@ -202,22 +206,22 @@ private:
     }
 
     template <bool Surfels, bool LowPass, bool Clipped>
-    __attribute__((noinline)) bool collect(const Footprint& f, int entry, float stop, const PeeledCell& cell) {
-        const f8 level = splat(f.p.log_opacity + kMaxLevel);
-        const f8 log2_opacity = splat(f.p.log_opacity * kPeelHalfLog2E);
+    __attribute__((noinline)) bool collect(const Footprint& f, int entry, float stop, const CellBlend& cell) {
+        const f32x8 level = splat(f.p.log_opacity + kMaxLevel);
+        const f32x8 log2_opacity = splat(f.p.log_opacity * kHalfLog2E);
         const CellRows<Surfels, LowPass, Clipped> rows(f, cell.y);
-        const f8 dx = splat((float)cell.x + 0.5f - f.p.center_x) + iota();
+        const f32x8 dx = splat((float)cell.x + 0.5f - f.p.center_x) + iota();
         const Waiting none = {splat(0), splat(0), splat_int(entry_count)};
         bool found = false;
         for (unsigned lines = rows.needed(f, cell.x, level) & cell.open; lines; lines &= lines - 1) {
             const int row = __builtin_ctz(lines);
             const Fragment g = fragment<Surfels, LowPass, Clipped>(f, rows, row, dx);
-            const f8 squared = g.q / g.s;
-            i8 counts = (squared < level) & (cell.rest[row] >= splat(stop));
+            const f32x8 squared = g.q / g.s;
+            i32x8 counts = (squared < level) & (cell.rest[row] >= splat(stop));
             if constexpr (Clipped) counts &= g.valid;
             if (!any(counts)) continue;
             found = true;
-            const f8 alpha = exp2_negative(log2_opacity - squared * splat(kPeelHalfLog2E));
+            const f32x8 alpha = exp2_negative(log2_opacity - squared * splat(kHalfLog2E));
             queues_[row].insert({g.inverse_depth, alpha, splat_int(entry)}, counts, none);
         }
         return found;
@@ -225,17 +229,17 @@ private:
 
     // Blends what is nearer than `bound`, and closes rows that are opaque then.
     template <class Visit>
-    HUSH_MEMBER void settle(PeeledCell& cell, float bound, float stop, Visit&& visit) {
+    HUSH_MEMBER void settle(CellBlend& cell, float bound, float stop, Visit&& visit) {
         for (unsigned rows = cell.open; rows; rows &= rows - 1) {
             const int row = __builtin_ctz(rows);
             RowQueue& queue = queues_[row];
             if (queue.empty()) continue;
-            f8 rest = cell.rest[row];
+            f32x8 rest = cell.rest[row];
             for (; !queue.empty(); queue.pop()) {
                 const Waiting& next = queue.front();
-                const i8 open = rest >= splat(stop);
+                const i32x8 open = rest >= splat(stop);
                 if (any(open & (next.alpha > splat(0)) & (next.inverse_depth <= splat(bound)))) break;
-                const f8 alpha = select(open, next.alpha, splat(0));
+                const f32x8 alpha = select(open, next.alpha, splat(0));
                 visit(row, next, alpha, rest);
                 rest = rest * (splat(1) - alpha);
             }

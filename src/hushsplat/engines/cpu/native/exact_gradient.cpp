@@ -1,8 +1,8 @@
-// The gradient of per-pixel order: the peeler's record is walked once in each pixel's order, for what every fragment does
-// to the loss, and once surfel by surfel, for what that does to the surfel.
+// The gradient of per-pixel order: the sorter's record is walked once in each pixel's order, for what every fragment
+// does to the loss, and once surfel by surfel, for what that does to the surfel.
 #include "harmonics.h"
 #include "normals.h"
-#include "peel.h"
+#include "pixel_order.h"
 #include "project_gradient.h"
 #include "threads.h"
 
@@ -12,19 +12,20 @@ namespace {
 // Fragments sorted by surfel; each surfel's begin at a multiple of eight, and the gaps are zeros.
 struct BySurfel {
     std::vector<int> count, begin;
-    Buffer<float> x, y, h, by_red, by_green, by_blue;      // px in the patch; dL/dD²; weight · dL/dcolour
+    Buffer<float> x, y, h, by_red, by_green, by_blue;  // px in the patch; dL/dD²; weight · dL/dcolour
     Buffer<float> by_inverse_depth, by_normal[3];
 
     template <bool Geometry>
-    void lay_out(const PeeledPatch& patch) {
+    void lay_out(const PatchFragments& patch) {
         count.assign(patch.slots.size(), 0);
         begin.resize(patch.slots.size() + 1);
-        for (const PeelRecord& record : patch.records) ++count[record.entry];
+        for (const FragmentRecord& record : patch.records) ++count[record.entry];
         begin[0] = 0;
         for (size_t k = 0; k < count.size(); ++k) begin[k + 1] = begin[k] + (count[k] + 7) / 8 * 8;
         for (Buffer<float>* column : {&x, &y, &h, &by_red, &by_green, &by_blue}) clear(*column);
         if constexpr (Geometry)
-            for (Buffer<float>* column : {&by_inverse_depth, &by_normal[0], &by_normal[1], &by_normal[2]}) clear(*column);
+            for (Buffer<float>* column : {&by_inverse_depth, &by_normal[0], &by_normal[1], &by_normal[2]})
+                clear(*column);
         for (size_t k = 0; k < count.size(); ++k) count[k] = begin[k];  // from here on: where the next one goes
     }
 
@@ -37,7 +38,7 @@ private:
 
 struct Pixel {
     float rest, behind, by_alpha;  // behind: Σ weight · dL/dweight of all that comes after
-    f4 by_color;
+    f32x4 by_color;
     float by_geometry[kGeometry];
 };
 
@@ -50,7 +51,7 @@ void load_pixels(const Tile& patch, int width, const GradientJob& job, Pixel* pi
             p.rest = 1;
             p.by_alpha = job.by_alpha[at];
             p.behind = p.by_alpha * job.alpha[at];
-            p.by_color = f4{job.by_color[3 * at], job.by_color[3 * at + 1], job.by_color[3 * at + 2], 0};
+            p.by_color = f32x4{job.by_color[3 * at], job.by_color[3 * at + 1], job.by_color[3 * at + 2], 0};
             for (int c = 0; c < 3; ++c) p.behind += p.by_color[c] * job.color[3 * at + c];
             if constexpr (Geometry)
                 for (int c = 0; c < kGeometry; ++c) {
@@ -61,18 +62,18 @@ void load_pixels(const Tile& patch, int width, const GradientJob& job, Pixel* pi
 }
 
 struct Look {
-    f4 rgb;
+    f32x4 rgb;
     float normal[3];
 };
 
 template <bool Geometry>
-void by_fragment(const PeeledPatch& patch, const Look* looks, Pixel* pixels, BySurfel& sorted) {
-    for (const PeelRecord& record : patch.records) {
+void by_fragment(const PatchFragments& patch, const Look* looks, Pixel* pixels, BySurfel& sorted) {
+    for (const FragmentRecord& record : patch.records) {
         Pixel& p = pixels[record.pixel];
         const Look& look = looks[record.entry];
         const int at = sorted.count[record.entry]++;
         const float weight = record.alpha * p.rest;
-        const f4 product = look.rgb * p.by_color, by_rgb = weight * p.by_color;
+        const f32x4 product = look.rgb * p.by_color, by_rgb = weight * p.by_color;
         float by_weight = product[0] + product[1] + product[2] + p.by_alpha;
         if constexpr (Geometry) {
             const float inverse = record.inverse_depth, depth = 1 / inverse;
@@ -100,13 +101,13 @@ void by_surfel(const Projected& p, float near, uint8_t flags, const BySurfel& so
                PartialSums& partial) {
     VectorSums<Geometry> sums;
     for (int k = begin; k < end; k += 8) {
-        f8 dx = load(&sorted.x[k]) + splat(0.5f - p.center_x), dy = load(&sorted.y[k]) + splat(0.5f - p.center_y);
-        f8 u = splat(p.ux) * dx + splat(p.uy) * dy, v = splat(p.vy) * dy;
-        f8 t = fma(splat(p.gx), dx, fma(splat(p.gy), dy, splat(1)));
-        f8 q = u * u + v * v, low = splat(2) * (dx * dx + dy * dy);
-        i8 plane = splat_int(-1);
+        f32x8 dx = load(&sorted.x[k]) + splat(0.5f - p.center_x), dy = load(&sorted.y[k]) + splat(0.5f - p.center_y);
+        f32x8 u = splat(p.ux) * dx + splat(p.uy) * dy, v = splat(p.vy) * dy;
+        f32x8 t = fma(splat(p.gx), dx, fma(splat(p.gy), dy, splat(1)));
+        f32x8 q = u * u + v * v, low = splat(2) * (dx * dx + dy * dy);
+        i32x8 plane = splat_int(-1);
         if (flags) plane = (q <= low * t * t) & (t > splat(0)) & (splat(p.inverse_depth * near) * t < splat(1));
-        f8 h = load(&sorted.h[k]);
+        f32x8 h = load(&sorted.h[k]);
         t = select(plane, t, splat(1));
         sums.add(dx, dy, h, select(plane, q / (t * t), low), t, plane);
         sums.row[kSumRed] += load(&sorted.by_red[k]);
@@ -121,7 +122,7 @@ void by_surfel(const Projected& p, float near, uint8_t flags, const BySurfel& so
 }
 
 template <bool Geometry>
-void walk_patch(Scene& scene, const Camera& camera, const Tile& tile, const Colors& colors, const PeeledPatch& patch,
+void walk_patch(Scene& scene, const Camera& camera, const Tile& tile, const Colors& colors, const PatchFragments& patch,
                 const GradientJob& job, std::vector<PartialSums>& found) {
     static thread_local struct {
         BySurfel sorted;
@@ -148,14 +149,15 @@ void walk_patch(Scene& scene, const Camera& camera, const Tile& tile, const Colo
         p.center_x -= (float)tile.x0, p.center_y -= (float)tile.y0;
         found.emplace_back();
         found.back().slot = slot;
-        by_surfel<Geometry>(p, camera.near, scene.flags[slot], sorted, sorted.begin[k], sorted.begin[k + 1], found.back());
+        by_surfel<Geometry>(p, camera.near, scene.flags[slot], sorted, sorted.begin[k], sorted.begin[k + 1],
+                            found.back());
     }
 }
 
 }  // namespace
 
-void ordered_gradient(Scene& scene, const Camera& camera, const TileLists& lists, const Colors& colors, int threads,
-                      const PeelTape& tape, const GradientJob& job) {
+void exact_gradient(Scene& scene, const Camera& camera, const TileLists& lists, const Colors& colors, int threads,
+                    const FragmentTape& tape, const GradientJob& job) {
     std::vector<std::vector<PartialSums>> found(tape.patches.size());
     parallel_for((int)found.size(), threads, [&](int index) {
         const Tile tile = patch_at(lists, camera, index);
