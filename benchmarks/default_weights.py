@@ -21,11 +21,11 @@ from PIL import Image
 
 import hushsplat
 from hushsplat import synth
-from hushsplat.engines.cpu.denoise_names import PAPER, HushConfig, denoiser
+from hushsplat.engines.cpu.denoise_names import PAPER, DenoiserSettings, denoiser
 from hushsplat.engines.cpu.pipeline import step
 from hushsplat.engines.cpu.render_names import decode, render_ordered, render_sorted, sample_visibility
 from hushsplat.io.weights import read_weights
-from hushsplat.spec.weights import HushWeights
+from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.types.camera import Camera
 from hushsplat.types.observation import Observation
 from hushsplat.types.paths import track_from_cameras
@@ -37,9 +37,9 @@ WEIGHTS = Path(__file__).parents[1] / "src/hushsplat/denoise/weights/default.saf
 
 BASELINES = ("svgf", "svgf-tuned")
 METHODS = {
-    "trust by depth, σ = 5": HushConfig(zero_shot=True, trust="heuristic", sigma=5.0),
+    "trust by depth, σ = 5": DenoiserSettings(zero_shot=True, trust="heuristic", sigma=5.0),
     "paper's passes": replace(PAPER, zero_shot=True),
-    "hush-zero-shot": HushConfig(zero_shot=True),
+    "hush-zero-shot": DenoiserSettings(zero_shot=True),
 }
 
 
@@ -88,7 +88,7 @@ def psnr(picture: np.ndarray, expected: np.ndarray) -> float:
 
 
 def denoised(
-    observations: list[Observation], subject: Subject, config: HushConfig, weights: HushWeights
+    observations: list[Observation], subject: Subject, config: DenoiserSettings, weights: DenoiserWeights
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Shown and not yet stabilised, frame by frame."""
     state = None
@@ -104,7 +104,7 @@ def by_baseline(name: str, observations: list[Observation], subject: Subject) ->
         yield frame.color
 
 
-def measure(subject: Subject, weights: HushWeights, pictures: Path | None) -> None:
+def measure(subject: Subject, weights: DenoiserWeights, pictures: Path | None) -> None:
     scene, cameras = subject.gaussians, subject.cameras
     samples = [sample_visibility(scene, camera, frame=frame) for frame, camera in enumerate(cameras)]
     observations = [decode(sample, scene, camera) for sample, camera in zip(samples, cameras, strict=True)]

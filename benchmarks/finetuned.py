@@ -20,7 +20,7 @@ from hushsplat.engines.cpu.pipeline import step
 from hushsplat.engines.cpu.render_names import decode, render_ordered, render_sorted, sample_visibility
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.weights import default_weights, read_weights
-from hushsplat.spec.settings import HushConfig
+from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.types.paths import track_from_cameras
 
 WIDTH_PX, SECONDS = 400, 80 / 30
@@ -41,7 +41,10 @@ def main() -> None:
     scene = hushsplat.load(arguments.run / "stage4.ply")
     tuned = read_weights(arguments.run / "denoiser.safetensors")
     views = [view.camera for view in load_capture(arguments.capture).views]
-    learned = {"hush-zero-shot": (default_weights(), HushConfig(zero_shot=True)), "hush": (tuned, HushConfig())}
+    learned = {
+        "hush-zero-shot": (default_weights(), DenoiserSettings(zero_shot=True)),
+        "hush": (tuned, DenoiserSettings()),
+    }
     print("| flight | method | reference | exact |\n| --- | --- | ---: | ---: |")
     for fps, (count, every) in FRAMES.items():
         for first, number in FLIGHTS:

@@ -24,7 +24,7 @@ from numpy.random import Generator
 import hushsplat
 from hushsplat import synth
 from hushsplat.engines.cpu.render_names import render_ordered
-from hushsplat.engines.torch import Denoiser
+from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.io.weights import read_weights, write_weights
 from hushsplat.training.chain_cameras import paced
 from hushsplat.training.joint_stage import windowed
@@ -136,7 +136,7 @@ def main() -> None:
         )
     losses: list[float] = []
 
-    def report(round_: int, step: int, loss: float, denoiser: Denoiser) -> None:
+    def report(round_: int, step: int, loss: float, denoiser: DenoiserNetworks) -> None:
         losses.append(loss)
         if (step + 1) % 100 == 0:
             gamma, seconds = denoiser.gate.gamma.item(), time.perf_counter() - begun

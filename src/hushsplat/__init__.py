@@ -1,92 +1,170 @@
 """hushsplat: Gaussian splatting without sorting.
 
 scene = hushsplat.load("garden.ply")
-camera = hushsplat.frame_scene(scene, width=800, height=532)
-picture = hushsplat.render(scene, camera, method="raw")
-hushsplat.save_picture(picture, "garden.png")
+image = hushsplat.render(scene, hushsplat.frame_scene(scene, width=800, height=532))
+hushsplat.save_image(image, "garden.png")
 
-for frame in hushsplat.play(scene, hushsplat.load_track("walk.json"), method="hush-zero-shot"):
-    ...  # frame.color, calm; denoiser("hush-zero-shot").step(...) is the same for a renderer of your own
+for image in hushsplat.play(scene, hushsplat.load_track("walk.json")):
+    ...  # image.color; denoiser("hush-zero-shot").step(...) does the same for a renderer of your own
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
-# These functions take the names of the packages they come from, which must therefore be imported here and now:
-# `hushsplat.render(...)` is what people write, and `from hushsplat.engines.cpu.render_names import ...` still finds the package.
-from hushsplat.engines.cpu.render_names import RenderOptions, render
-from hushsplat.types.camera import Camera
-from hushsplat.types.errors import HushsplatError
-from hushsplat.types.frame import Frame
-from hushsplat.types.gaussians import Gaussians
-from hushsplat.types.observation import Observation
-from hushsplat.types.picture import Picture
-from hushsplat.types.track import Track
-from hushsplat.viewer import view
-
-if TYPE_CHECKING:
-    from hushsplat.engines.cpu.denoise_names import HushConfig
+if _TYPE_CHECKING:
+    from hushsplat.api import play, play_side_by_side, render, upload
+    from hushsplat.engines.base import Engine, Scene, engine
     from hushsplat.io.captures.capture import load_capture
-    from hushsplat.io.images import save_picture
+    from hushsplat.io.images import save_image
     from hushsplat.io.scenes.scene import load, save
     from hushsplat.io.tracks import load_track
-    from hushsplat.stream import Noise, denoiser, play, play_side_by_side
+    from hushsplat.io.weights import read_weights, write_weights
+    from hushsplat.methods import METHODS, Denoiser, Method, denoiser
+    from hushsplat.spec.denoisers import ConfiguredDenoiser
+    from hushsplat.spec.settings import (
+        PAPER,
+        DenoiserSettings,
+        MeanSettings,
+        StTaaSettings,
+        SvgfSettings,
+        TaaSettings,
+    )
+    from hushsplat.spec.state import State
+    from hushsplat.spec.weights import DenoiserWeights
+    from hushsplat.stream import Stream, StreamFrame
     from hushsplat.synth import home_camera, room_and_garden, walk_track
-    from hushsplat.types.framing import frame_scene
+    from hushsplat.training.api import train
+    from hushsplat.training.settings import TrainSettings
+    from hushsplat.types.camera import Camera
+    from hushsplat.types.capture import Capture
+    from hushsplat.types.errors import HushsplatError
+    from hushsplat.types.framing import frame_scene, orbit_scene
+    from hushsplat.types.gaussians import Gaussians
+    from hushsplat.types.image import Image
+    from hushsplat.types.observation import Observation, Visibility
+    from hushsplat.types.options import Noise, RenderOptions
+    from hushsplat.types.settings import Settings
+    from hushsplat.types.track import Track
+    from hushsplat.viewer import view
+    from hushsplat.viewer.launch import Viewer
+    from hushsplat.viewer.service import ViewerOptions
 
-# Imported when first used: together they take as long as all of the above without numpy.
-_LATER = {
-    "HushConfig": "hushsplat.engines.cpu.denoise_names",
-    "Noise": "hushsplat.stream",
-    "denoiser": "hushsplat.stream",
-    "frame_scene": "hushsplat.types.framing",
-    "home_camera": "hushsplat.synth",
-    "load": "hushsplat.io.scenes.scene",
-    "load_capture": "hushsplat.io.captures.capture",
-    "load_track": "hushsplat.io.tracks",
-    "play": "hushsplat.stream",
-    "play_side_by_side": "hushsplat.stream",
-    "room_and_garden": "hushsplat.synth",
-    "save": "hushsplat.io.scenes.scene",
-    "save_picture": "hushsplat.io.images",
-    "walk_track": "hushsplat.synth",
+# Public name: module. Each is imported when first used, so that `import hushsplat` takes no time.
+_PUBLIC = {
+    "Camera": "types.camera",
+    "Capture": "types.capture",
+    "ConfiguredDenoiser": "spec.denoisers",
+    "Denoiser": "methods",
+    "DenoiserSettings": "spec.settings",
+    "DenoiserWeights": "spec.weights",
+    "Engine": "engines.base",
+    "Gaussians": "types.gaussians",
+    "HushsplatError": "types.errors",
+    "Image": "types.image",
+    "METHODS": "methods",
+    "MeanSettings": "spec.settings",
+    "Method": "methods",
+    "Noise": "types.options",
+    "Observation": "types.observation",
+    "PAPER": "spec.settings",
+    "RenderOptions": "types.options",
+    "Scene": "engines.base",
+    "Settings": "types.settings",
+    "StTaaSettings": "spec.settings",
+    "State": "spec.state",
+    "Stream": "stream",
+    "StreamFrame": "stream",
+    "SvgfSettings": "spec.settings",
+    "TaaSettings": "spec.settings",
+    "Track": "types.track",
+    "TrainSettings": "training.settings",
+    "Viewer": "viewer.launch",
+    "ViewerOptions": "viewer.service",
+    "Visibility": "types.observation",
+    "denoiser": "methods",
+    "engine": "engines.base",
+    "frame_scene": "types.framing",
+    "home_camera": "synth",
+    "load": "io.scenes.scene",
+    "load_capture": "io.captures.capture",
+    "load_track": "io.tracks",
+    "orbit_scene": "types.framing",
+    "play": "api",
+    "play_side_by_side": "api",
+    "read_weights": "io.weights",
+    "render": "api",
+    "room_and_garden": "synth",
+    "save": "io.scenes.scene",
+    "save_image": "io.images",
+    "train": "training.api",
+    "upload": "api",
+    "view": "viewer",
+    "walk_track": "synth",
+    "write_weights": "io.weights",
 }
 
 __all__ = [
+    "METHODS",
+    "PAPER",
     "Camera",
-    "Frame",
+    "Capture",
+    "ConfiguredDenoiser",
+    "Denoiser",
+    "DenoiserSettings",
+    "DenoiserWeights",
+    "Engine",
     "Gaussians",
-    "HushConfig",
     "HushsplatError",
+    "Image",
+    "MeanSettings",
+    "Method",
     "Noise",
     "Observation",
-    "Picture",
     "RenderOptions",
+    "Scene",
+    "Settings",
+    "StTaaSettings",
+    "State",
+    "Stream",
+    "StreamFrame",
+    "SvgfSettings",
+    "TaaSettings",
     "Track",
+    "TrainSettings",
+    "Viewer",
+    "ViewerOptions",
+    "Visibility",
     "denoiser",
+    "engine",
     "frame_scene",
     "home_camera",
     "load",
     "load_capture",
     "load_track",
+    "orbit_scene",
     "play",
     "play_side_by_side",
+    "read_weights",
     "render",
     "room_and_garden",
     "save",
-    "save_picture",
+    "save_image",
+    "train",
+    "upload",
     "view",
     "walk_track",
+    "write_weights",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+def __getattr__(name: str) -> _Any:
+    if name not in _PUBLIC:
         raise AttributeError(f"module 'hushsplat' has no attribute '{name}'")
-    value = globals()[name] = getattr(import_module(_LATER[name]), name)
+    value = globals()[name] = getattr(_import_module(f"hushsplat.{_PUBLIC[name]}"), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

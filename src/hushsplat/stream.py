@@ -1,139 +1,193 @@
-"""A scene and a moving camera in, pictures out: any method, or several side by side on the identical noisy stream."""
+"""The frame loop: sample, decode, denoise, keep the state. Everything that draws frames draws them by this."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Any
 
-from hushsplat.engines.cpu.denoise_names import LEARNED, Denoiser, HushConfig
-from hushsplat.engines.cpu.denoise_names import METHODS as DENOISERS
-from hushsplat.engines.cpu.denoise_names import denoiser as denoiser_by_name
-from hushsplat.engines.cpu.render_names import METHODS as RENDERERS
-from hushsplat.engines.cpu.render_names import RenderOptions, decode, render, sample_visibility
-from hushsplat.io.weights import default_weights, read_weights
-from hushsplat.spec.weights import HushWeights
+from hushsplat.engines.base import Engine, Scene
+from hushsplat.methods import Denoiser, EngineDenoiser, configure, drawn_by
+from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.types.camera import Camera
-from hushsplat.types.errors import RenderError
-from hushsplat.types.frame import Frame
-from hushsplat.types.gaussians import Gaussians
-from hushsplat.types.observation import Observation
-from hushsplat.types.track import Track
+from hushsplat.types.image import Image
+from hushsplat.types.options import Noise, RenderOptions
 
-METHODS = (*RENDERERS, *DENOISERS)
-BLENDED = ("reference", "exact")  # renderers that take no samples
+MethodLike = str | ConfiguredDenoiser | Denoiser
 
 
 @dataclass(frozen=True)
-class Noise:
-    """How the samples of the stream are drawn."""
+class StreamFrame:
+    """What one step of the stream has made.
 
-    samples: int = 1  # per pixel and frame
-    seed: int = 0  # another seed, another noise
-    frame: int = 0  # number of the first frame; each has its own noise
-    sampler: str = "independent"  # or stratified: how the samples of many frames relate
+    Attributes:
+        number: of the frame; it seeds the noise.
+        camera: it was drawn from.
+        images: one handle for each method, in their order.
+        observation: the noisy frame, None if no method took one.
+        passes_ms: wall time of each pass, in the order in which they ran.
+    """
 
-
-def play(
-    scene: Gaussians,
-    cameras: Track | Iterable[Camera],
-    method: str | Denoiser = "hush",  # a name of METHODS, or a denoiser with weights and settings of your own
-    *,
-    noise: Noise | None = None,
-    options: RenderOptions | None = None,
-    with_views: bool = False,  # of hush: also give what lies behind each picture
-) -> Iterator[Frame]:
-    """One frame for each camera, by a denoiser that remembers the frames before, or by a renderer."""
-    frames = play_side_by_side(scene, cameras, [method], noise=noise, options=options, with_views=with_views)
-    return (frame for (frame,) in frames)
-
-
-def play_side_by_side(
-    scene: Gaussians,
-    cameras: Track | Iterable[Camera],
-    methods: Sequence[str | Denoiser],
-    *,
-    noise: Noise | None = None,
-    options: RenderOptions | None = None,
-    with_views: bool = False,
-) -> Iterator[list[Frame]]:
-    """One frame of each method for each camera; all denoisers see the same noisy frames."""
-    options = options or RenderOptions()
-    chosen = [_chosen(method, options.threads) for method in methods]  # now, not when the first frame is asked for
-    return _frames(scene, cameras, chosen, noise or Noise(), options, with_views)
-
-
-def denoiser(
-    name: str,
-    *,
-    weights: HushWeights | str | os.PathLike[str] | None = None,  # of hush; None: those of the package
-    config: HushConfig | None = None,  # of hush
-    threads: int = 0,  # workers, 0: all cores
-) -> Denoiser:
-    """A denoiser for any stochastic renderer: `frame, state = it.step(observation, camera, state)`."""
-    if name not in LEARNED:
-        return denoiser_by_name(name, config=config, threads=threads)
-    return denoiser_by_name(name, weights=weights_of(weights), config=config, threads=threads)
-
-
-def weights_of(weights: HushWeights | str | os.PathLike[str] | None) -> HushWeights:
-    """Weights as they are, from a file, or those of the package."""
-    if weights is None:
-        return default_weights()
-    return weights if isinstance(weights, HushWeights) else read_weights(weights)
-
-
-def observe(scene: Gaussians, camera: Camera, noise: Noise, options: RenderOptions) -> Observation:
-    """One noisy frame of the stream."""
-    visibility = sample_visibility(
-        scene,
-        camera,
-        samples=noise.samples,
-        seed=noise.seed,
-        frame=noise.frame,
-        sampler=noise.sampler,
-        options=options,
-    )
-    return decode(visibility, scene, camera, options)
+    number: int
+    camera: Camera
+    images: tuple[Any, ...]
+    observation: Any
+    passes_ms: dict[str, float] = field(default_factory=dict)
 
 
 class Raw:
-    """The stream as it is, behind the same door as the denoisers."""
+    """The stream as it is, as a denoiser that keeps nothing."""
 
-    def step(self, observation: Observation, camera: Camera, state: Any, with_views: bool = False) -> tuple[Frame, Any]:
-        """The frame's own colour; nothing is kept."""
-        return Frame(observation.color), None
-
-
-def _chosen(method: str | Denoiser, threads: int) -> str | Denoiser:
-    """Renderers that blend stay names, everything that takes the stream becomes a denoiser."""
-    if not isinstance(method, str) or method in BLENDED:
-        return method
-    if method not in METHODS:
-        raise RenderError(f"method must be one of {', '.join(METHODS)}, got '{method}'.")
-    return Raw() if method == "raw" else denoiser(method, threads=threads)
+    def step(self, observation: Any, camera: Camera, state: Any, with_views: bool = False) -> tuple[Any, None]:
+        """The frame's own colour, alpha and depth."""
+        return observation.image(), None
 
 
-def _frames(
-    scene: Gaussians,
-    cameras: Track | Iterable[Camera],
-    methods: Sequence[str | Denoiser],  # as _chosen gives them
-    noise: Noise,
-    options: RenderOptions,
-    with_views: bool,
-) -> Iterator[list[Frame]]:
-    if isinstance(cameras, Track):
-        cameras = map(cameras.camera, range(len(cameras)))
-    streaming = {which: method for which, method in enumerate(methods) if not isinstance(method, str)}
-    states: dict[int, Any] = dict.fromkeys(streaming)
-    for index, camera in enumerate(cameras):
-        frames: dict[int, Frame] = {}
-        if streaming:
-            observation = observe(scene, camera, replace(noise, frame=noise.frame + index), options)
-        for which, method in streaming.items():
-            frames[which], states[which] = method.step(observation, camera, states[which], with_views)
-        for which, name in enumerate(methods):
-            if isinstance(name, str):
-                frames[which] = Frame(render(scene, camera, name, options=options).color)
-        yield [frames[which] for which in range(len(methods))]
+class Stream:
+    """One scene on one engine, seen frame by frame; all streaming methods take the same noisy frames."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        scene: Scene,
+        methods: Sequence[MethodLike],
+        *,
+        noise: Noise | None = None,
+        options: RenderOptions | None = None,
+        band_px: int = 0,
+    ) -> None:
+        """Choose the methods.
+
+        Args:
+            engine: that executes.
+            scene: uploaded to it.
+            methods: names, configured denoisers, or anything with a `step` like a denoiser's. A learned denoiser whose
+                payload is missing in the scene draws it zero-shot.
+            noise: of the stream; its `frame` numbers the first frame.
+            options: background, near plane, threads.
+            band_px: rows of an `exact` picture per part of `parts`, 0: all of them.
+        """
+        self.engine, self.scene = engine, scene
+        self.noise, self.options, self.band_px = noise or Noise(), options or RenderOptions(), band_px
+        self.number = self.noise.frame  # of the next frame
+        self._methods = [self._chosen(method) for method in methods]
+        self.states: list[Any] = [None] * len(self._methods)
+
+    def step(self, camera: Camera, *, with_views: bool | Sequence[bool] = False) -> StreamFrame:
+        """The next frame of every method.
+
+        Args:
+            camera: to draw from; another picture size keeps a short history.
+            with_views: also give the intermediate results, of all methods or of each.
+        """
+        return _last(self.parts(camera, with_views=with_views))
+
+    def parts(self, camera: Camera, *, with_views: bool | Sequence[bool] = False) -> Iterator[StreamFrame | None]:
+        """The same in parts: None after each piece of work, so that others can take turns, and the frame at last."""
+        passes: dict[str, float] = {}
+        observation = None
+        if any(not isinstance(method, str) for method in self._methods):
+            observation = self.observe(camera, passes)
+            yield None
+        yield from self._draw(camera, observation, passes, with_views)
+
+    def observe(self, camera: Camera, passes: dict[str, float] | None = None) -> Any:
+        """The next noisy frame; the streaming methods have not seen it yet."""
+        passes = {} if passes is None else passes
+        noise = replace(self.noise, frame=self.number)
+        with _timed(passes, "sample"):
+            self.visibility = self.engine.sample(self.scene, camera, noise, self.options)
+        with _timed(passes, "decode"):
+            return self.engine.decode(self.visibility, self.scene, camera, self.options)
+
+    def feed(self, observation: Any, camera: Camera, *, with_views: bool | Sequence[bool] = False) -> StreamFrame:
+        """A step with a noisy frame that was drawn or recorded elsewhere."""
+        return _last(self._draw(camera, observation, {}, with_views))
+
+    def restart(self) -> None:
+        """Drop all history, as after a cut."""
+        self.states = [None] * len(self._methods)
+
+    def _draw(
+        self, camera: Camera, observation: Any, passes: dict[str, float], with_views: bool | Sequence[bool]
+    ) -> Iterator[StreamFrame | None]:
+        wanted = [with_views] * len(self._methods) if isinstance(with_views, bool) else list(with_views)
+        images: list[Any] = []
+        for index, method in enumerate(self._methods):
+            if isinstance(method, str):
+                drawn = None
+                for drawn in self._blend(camera, method, passes):
+                    if drawn is None:
+                        yield None
+                images.append(drawn)
+                continue
+            state = self._resized(self.states[index], camera)
+            with _timed(passes, _name(method)):
+                image, self.states[index] = method.step(observation, camera, state, wanted[index])
+            images.append(image)
+            yield None
+        frame = StreamFrame(self.number, camera, tuple(images), observation, passes)
+        self.number += 1
+        yield frame
+
+    def _blend(self, camera: Camera, method: str, passes: dict[str, float]) -> Iterator[Any]:
+        """A blended picture; `exact` band by band."""
+        if method != "exact" or not 0 < self.band_px < camera.height:
+            with _timed(passes, method):
+                image = self.engine.render(self.scene, camera, method, self.options)
+            yield image
+            return
+        bands: list[Image] = []
+        for top in range(0, camera.height, self.band_px):
+            rows = slice(top, min(top + self.band_px, camera.height))
+            with _timed(passes, method):
+                bands.append(self.engine.render(self.scene, rows_of(camera, rows), method, self.options).numpy())
+            yield None
+        yield Image.stacked(bands)
+
+    def _resized(self, state: Any, camera: Camera) -> Any:
+        before = getattr(state, "camera", None)
+        if before is None or (before.width, before.height) == (camera.width, camera.height):
+            return state
+        return self.engine.resize(state, camera)
+
+    def _chosen(self, method: MethodLike) -> str | Denoiser:
+        """Blended methods stay names, everything that takes the stream becomes a denoiser."""
+        if isinstance(method, ConfiguredDenoiser):
+            return EngineDenoiser(method, self.engine, self.options)
+        if not isinstance(method, str):
+            return method
+        found = drawn_by(method, self.scene.has_payload)
+        if found.kind == "blended":
+            return found.name
+        if not found.is_denoiser:
+            return Raw()
+        return EngineDenoiser(configure(found.name), self.engine, self.options)
+
+
+def rows_of(camera: Camera, rows: slice) -> Camera:
+    """The camera that sees only these rows of the picture."""
+    return replace(camera, height=rows.stop - rows.start, cy=camera.cy - rows.start)
+
+
+def _last(parts: Iterator[StreamFrame | None]) -> StreamFrame:
+    (frame,) = [part for part in parts if part is not None]
+    return frame
+
+
+def _name(method: Denoiser) -> str:
+    """For timings; the raw stream takes no time worth telling."""
+    if isinstance(method, EngineDenoiser):
+        return method.configured.name
+    return "" if isinstance(method, Raw) else type(method).__name__
+
+
+@contextmanager
+def _timed(passes: dict[str, float], name: str) -> Iterator[None]:
+    """Add the wall time of the block under this name; an empty name is not told."""
+    start = perf_counter()
+    yield
+    if name:
+        passes[name] = round(passes.get(name, 0.0) + 1000 * (perf_counter() - start), 2)

@@ -13,21 +13,21 @@ import hushsplat
 from hushsplat.cli.main import main
 from hushsplat.engines.cpu.denoise_names import METHODS, SHOWN, denoiser
 from hushsplat.io.weights import write_weights
-from hushsplat.spec.weights import SHAPES, HushWeights
+from hushsplat.spec.weights import SHAPES, DenoiserWeights
 from hushsplat.types.gaussians import Gaussians
 
 
 @pytest.fixture(scope="module")
-def weights() -> HushWeights:
+def weights() -> DenoiserWeights:
     tensors = {name: np.zeros(shape, dtype=np.float32) for name, shape in SHAPES.items()}
     tensors["accumulated.head.bias"][:] = 3.0
     tensors["denoised.head.bias"][:] = 2.0
     tensors["gate.gamma"] = np.array(10.0, dtype=np.float32)
-    return HushWeights(tensors)
+    return DenoiserWeights(tensors)
 
 
 @pytest.fixture(scope="module")
-def file(weights: HushWeights, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def file(weights: DenoiserWeights, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("weights") / "w.safetensors"
     write_weights(weights, path)
     return path
@@ -44,7 +44,7 @@ def with_payload(ply: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_still_picture_is_what_many_frames_come_to(
-    run: Run, tmp_path: Path, file: Path, weights: HushWeights
+    run: Run, tmp_path: Path, file: Path, weights: DenoiserWeights
 ) -> None:
     words = ("--method", "hush-zero-shot", "--weights", file, "--frames", 5, "--width", 60, "--seed", 2)
     result = run("render", "synth:2k", "-o", "a.npy", *words)
@@ -56,7 +56,7 @@ def test_a_still_picture_is_what_many_frames_come_to(
 
 
 def test_a_track_carries_the_state_and_hush_falls_back_aloud(
-    run: Run, tmp_path: Path, ply: Path, with_payload: Path, track: Path, file: Path, weights: HushWeights
+    run: Run, tmp_path: Path, ply: Path, with_payload: Path, track: Path, file: Path, weights: DenoiserWeights
 ) -> None:
     words = ("--method", "hush", "--weights", file, "--track", track)
     for path, name, said in (
@@ -75,7 +75,7 @@ def test_settings_reach_the_denoiser(run: Run, tmp_path: Path, track: Path, ply:
     words = ("--weights", file, "--track", track, "--method", "hush-zero-shot")
     switches = ("--hush.trust", "one", "--hush.no-spatial-filter", "--hush.no-stabilise", "--hush.gate", 0)
     assert run("render", ply, "-o", "f%d.npy", *words, *switches, "--hush.tau-frames", 3).returncode == 0
-    config = hushsplat.HushConfig(trust="one", spatial_filter=False, stabilise=False, gate=0, tau_frames=3.0)
+    config = hushsplat.DenoiserSettings(trust="one", spatial_filter=False, stabilise=False, gate=0, tau_frames=3.0)
     it = hushsplat.denoiser("hush-zero-shot", weights=file, config=config)
     *_, last = hushsplat.play(hushsplat.load(ply), hushsplat.load_track(track), it)
     np.testing.assert_array_equal(np.load(tmp_path / "f3.npy"), last.color)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from hushsplat.engines.torch import TensorObservation, TensorState
+from hushsplat.engines.torch.tensors import TensorObservation, TensorState
 from hushsplat.types.camera import Camera
 
 # A tilted plane in front of the cameras: points p with NORMAL · p = OFFSET.

@@ -8,18 +8,18 @@ from functools import lru_cache
 import numpy as np
 
 from hushsplat.engines.cpu.render_names import decode, sample_visibility
-from hushsplat.spec.weights import SHAPES, HushWeights
+from hushsplat.spec.weights import SHAPES, DenoiserWeights
 from hushsplat.synth import room_and_garden, walk_track
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.observation import Observation
 
 
-def random_weights(seed: int = 0) -> HushWeights:
+def random_weights(seed: int = 0) -> DenoiserWeights:
     """Weights of a size at which every layer matters."""
     rng = np.random.default_rng(seed)
     tensors = {name: (0.4 * rng.standard_normal(shape)).astype(np.float32) for name, shape in SHAPES.items()}
-    return HushWeights({**tensors, "gate.gamma": np.array(8, dtype=np.float32)})
+    return DenoiserWeights({**tensors, "gate.gamma": np.array(8, dtype=np.float32)})
 
 
 @lru_cache

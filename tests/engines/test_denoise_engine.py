@@ -9,14 +9,14 @@ import pytest
 from noisy_walk import noisy_walk, random_weights
 
 from hushsplat.engines.cpu import _engine
-from hushsplat.engines.cpu.denoise_names import HushConfig
+from hushsplat.engines.cpu.denoise_names import DenoiserSettings
 from hushsplat.engines.cpu.pipeline import step
 from hushsplat.types.camera import Camera
 from hushsplat.types.colour import rgb_from_ycocg
 from hushsplat.types.errors import DenoiseError
 from hushsplat.types.observation import Observation
 
-ZERO_SHOT = HushConfig(zero_shot=True)
+ZERO_SHOT = DenoiserSettings(zero_shot=True)
 
 
 def camera_at(x: float = 0.0, width: int = 40, height: int = 30) -> Camera:
@@ -166,7 +166,7 @@ def test_every_instruction_set_agrees():
 )
 def test_every_switch_switches(change):
     shown = []
-    for config in (HushConfig(stabilise_rescue=0.02), HushConfig(**{"stabilise_rescue": 0.02, **change})):
+    for config in (DenoiserSettings(stabilise_rescue=0.02), DenoiserSettings(**{"stabilise_rescue": 0.02, **change})):
         state = None
         for seen, camera in noisy_walk(5, 64, 40):
             picture, state = step(seen, camera, state, weights=random_weights(), config=config)

@@ -19,14 +19,14 @@ from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.harmonics import sh_colors
-from hushsplat.types.observation import VisibilitySample
+from hushsplat.types.observation import Visibility
 
 BACKGROUND = (0.2, 0.5, 0.9)
 OPTIONS = RenderOptions(background=BACKGROUND)
 # Two samples of a picture of 2×3 px; the pixel in the corner was never hit, its neighbour once.
 IDS = np.array([[[-1, 2, 0], [1, 1, 3]], [[-1, -1, 3], [1, 0, 3]]], dtype=np.int32)
 DEPTH = np.array([[[0, 4, 1], [2, 8, 5]], [[0, 0, 3], [4, 2, 5]]], dtype=np.float32)
-SEEN = VisibilitySample(IDS, DEPTH)
+SEEN = Visibility(IDS, DEPTH)
 VIEW = Camera(3, 2, 10.0, 10.0, 1.5, 1.0, turned_pose(np.random.default_rng(1)))
 
 
@@ -97,7 +97,7 @@ def test_view_vectors_by_hand():
 
 def test_view_vectors_in_a_camera_that_is_easy_to_see():
     payload = np.array([[0, -6, 0, 8, 0, 0, 0, 0, -3, 0.25]], dtype=np.float32)  # up is -y, right x, forward z
-    seen = VisibilitySample(np.zeros((1, 1, 1), dtype=np.int32), np.full((1, 1, 1), 2, dtype=np.float32))
+    seen = Visibility(np.zeros((1, 1, 1), dtype=np.int32), np.full((1, 1, 1), 2, dtype=np.float32))
     camera = Camera(1, 1, 1.0, 1.0, 0.5, 0.5, np.eye(4))
     np.testing.assert_allclose(decode_neural_view(seen, payload, camera), [[[3, 4, 3, 0.25]]])
 

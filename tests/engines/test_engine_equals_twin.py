@@ -10,9 +10,10 @@ import torch
 from noisy_walk import noisy_walk, random_weights
 
 from hushsplat.engines.cpu import _engine
-from hushsplat.engines.cpu.denoise_names import PAPER, HushConfig
+from hushsplat.engines.cpu.denoise_names import PAPER, DenoiserSettings
 from hushsplat.engines.cpu.pipeline import step
-from hushsplat.engines.torch import Denoiser, TensorObservation
+from hushsplat.engines.torch.networks import DenoiserNetworks
+from hushsplat.engines.torch.tensors import TensorObservation
 from hushsplat.engines.torch.pipeline import step as twin_step
 
 TOLERANCE = 1e-4
@@ -23,13 +24,13 @@ MAX_FLIPPED = 1e-4  # share of pixels where a threshold (depth re-seed, rescue) 
 @pytest.mark.parametrize(
     ("config", "frames", "size", "still"),
     [
-        (HushConfig(), 64, (97, 61), (20, 21, 22)),
-        (HushConfig(zero_shot=True), 16, (97, 61), (5,)),
-        (HushConfig(), 5, (300, 70), ()),
-        (HushConfig(trust="heuristic", sigma=8.0, spatial_filter=False), 5, (64, 40), ()),
-        (HushConfig(trust="one", gate=1, stabilise=False), 5, (64, 40), ()),
-        (HushConfig(gate=0, zero_shot=True), 5, (33, 65), ()),
-        (HushConfig(gate=0, smooth_errors=3.0), 5, (450, 40), ()),
+        (DenoiserSettings(), 64, (97, 61), (20, 21, 22)),
+        (DenoiserSettings(zero_shot=True), 16, (97, 61), (5,)),
+        (DenoiserSettings(), 5, (300, 70), ()),
+        (DenoiserSettings(trust="heuristic", sigma=8.0, spatial_filter=False), 5, (64, 40), ()),
+        (DenoiserSettings(trust="one", gate=1, stabilise=False), 5, (64, 40), ()),
+        (DenoiserSettings(gate=0, zero_shot=True), 5, (33, 65), ()),
+        (DenoiserSettings(gate=0, smooth_errors=3.0), 5, (450, 40), ()),
         (PAPER, 12, (97, 61), (5,)),
     ],
 )
@@ -43,14 +44,14 @@ def test_every_build_of_the_engine_equals_twin(instruction_set, zero_shot):
     in_use = _engine.instruction_set()
     _engine.choose_instruction_set(instruction_set)
     try:
-        check_stream(noisy_walk(6, 75, 45, still=(4,)), HushConfig(zero_shot=zero_shot))
+        check_stream(noisy_walk(6, 75, 45, still=(4,)), DenoiserSettings(zero_shot=zero_shot))
     finally:
         _engine.choose_instruction_set(in_use)
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 9), (2, 3), (9, 1), (17, 5), (410, 4)])
 def test_engine_equals_twin_in_small_pictures(size):
-    check_stream(noisy_walk(4, *size), HushConfig())
+    check_stream(noisy_walk(4, *size), DenoiserSettings())
 
 
 def test_engine_equals_twin_where_pixels_cannot_be_used():
@@ -63,22 +64,22 @@ def test_engine_equals_twin_where_pixels_cannot_be_used():
         for bad in (np.nan, np.inf):
             view[rng.random(view.shape) < 0.02] = bad
         stream.append((replace(seen, color=color, depth=depth, neural_view=view), camera))
-    check_stream(stream, HushConfig())
+    check_stream(stream, DenoiserSettings())
 
 
 def check_stream(stream, config, most_in_a_frame=MAX_FLIPPED):
     """Of every output, the share of values that differ: over all frames at most MAX_FLIPPED, and so in each frame."""
     weights = random_weights()
-    twin = Denoiser.from_weights(weights)
+    twin = DenoiserNetworks.from_weights(weights)
     state = twin_state = None
     shares: dict[str, list[float]] = {}
     for seen, camera in stream:
         frame, state = step(seen, camera, state, weights=weights, config=config, with_views=True)
         with torch.no_grad():
             twin_frame, twin_state = twin_step(twin, TensorObservation.from_numpy(seen), camera, twin_state, config)
-        expected = twin_frame.to_numpy()
+        expected = twin_frame.numpy()
         pairs = {name: (view, expected.views[name]) for name, view in frame.views.items()}
-        pairs |= {"shown": (frame.color, expected.color), "state": (state.values, twin_state.to_numpy().values)}
+        pairs |= {"shown": (frame.color, expected.color), "state": (state.values, twin_state.numpy().values)}
         for name, (value, other) in pairs.items():
             error = np.abs(value - other) / np.maximum(SCALES.get(name, 1.0), np.abs(other))
             shares.setdefault(name, []).append(np.mean(error > TOLERANCE))

@@ -8,7 +8,7 @@ import pytest
 from test_engine_equals_twin import check_stream
 
 import hushsplat
-from hushsplat.engines.cpu.denoise_names import HushConfig
+from hushsplat.engines.cpu.denoise_names import DenoiserSettings
 from hushsplat.engines.cpu.render_names import RenderOptions
 from hushsplat.evaluation.denoiser_timing import with_random_payload
 from hushsplat.io.captures.capture import load_capture
@@ -36,4 +36,4 @@ def flight(real_data: Path) -> list:
 
 @pytest.mark.parametrize("zero_shot", [False, True])
 def test_engine_equals_twin_on_bonsai(flight: list, zero_shot: bool) -> None:
-    check_stream(flight, HushConfig(zero_shot=zero_shot), MOST_IN_A_FRAME)
+    check_stream(flight, DenoiserSettings(zero_shot=zero_shot), MOST_IN_A_FRAME)

@@ -24,7 +24,7 @@ from hushsplat.spec import sampling
 from hushsplat.synth import home_camera, room_and_garden
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
-from hushsplat.types.picture import Picture
+from hushsplat.types.image import Image
 from hushsplat.types.rotations import matrix_from_quaternion, quaternion_from_matrix
 
 FRAMES = 400
@@ -75,11 +75,11 @@ def stream(columns: int, sampler: str) -> Stream:
 
 
 @cache
-def exact(columns: int) -> Picture:
+def exact(columns: int) -> Image:
     return render_ordered(scene(columns), VIEW, OPTIONS)
 
 
-def p_color(found: Stream, expected: Picture) -> float:
+def p_color(found: Stream, expected: Image) -> float:
     """The largest error of all pixels and channels: how probable one at least as large is, Bonferroni.
 
     Bernstein's inequality with the closed-form variance: a z-test that also holds where a colour is seen once in some
@@ -90,20 +90,20 @@ def p_color(found: Stream, expected: Picture) -> float:
     return float(2 * np.exp(-exponent.max()) * error.size)
 
 
-def spread(found: Stream, expected: Picture) -> float:
+def spread(found: Stream, expected: Image) -> float:
     """The mean square of the errors in units of what the variance says: 1, and more if there is a bias."""
     random = expected.variance > 1e-3
     variance = expected.variance[random] / found.frames
     return float(np.mean((found.color - expected.color)[random] ** 2 / variance))
 
 
-def p_picture(found: Stream, expected: Picture) -> float:
+def p_picture(found: Stream, expected: Image) -> float:
     """Of the mean colour of the whole picture, three channels."""
     mean = expected.color.mean(axis=(0, 1), dtype=np.float64)
     return float(3 * ttest_1samp(found.picture_colors, mean).pvalue.min())
 
 
-def p_hits(found: Stream, expected: Picture) -> float:
+def p_hits(found: Stream, expected: Image) -> float:
     """Two-sided exact binomial test of every pixel, Bonferroni."""
     miss = np.clip(1 - expected.alpha.astype(np.float64), 1e-7, 1)
     misses = found.frames - found.hits

@@ -9,24 +9,24 @@ import pytest
 import hushsplat
 from hushsplat.engines.cpu import denoisers as methods
 from hushsplat.engines.cpu import pipeline
-from hushsplat.engines.cpu.denoise_names import LEARNED, METHODS, SHOWN, HushConfig, denoiser, view_picture
+from hushsplat.engines.cpu.denoise_names import LEARNED, METHODS, SHOWN, DenoiserSettings, denoiser, view_picture
 from hushsplat.engines.cpu.ellipse import filter_ellipse
 from hushsplat.io import weights as weight_files
 from hushsplat.io.legend import BAR_HEIGHT, BAR_WIDTH, with_label, with_scale
-from hushsplat.spec.weights import SHAPES, HushWeights
+from hushsplat.spec.weights import SHAPES, DenoiserWeights
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import DenoiseError, RenderError, WeightsError
-from hushsplat.types.frame import VIEWS, Frame
+from hushsplat.types.frame import VIEWS, Image
 from hushsplat.types.observation import Observation
 
 
 @pytest.fixture(scope="module")
-def weights() -> HushWeights:
+def weights() -> DenoiserWeights:
     tensors = {name: np.zeros(shape, dtype=np.float32) for name, shape in SHAPES.items()}
     tensors["accumulated.head.bias"][:] = 3.0
     tensors["denoised.head.bias"][:] = 2.0
     tensors["gate.gamma"] = np.array(10.0, dtype=np.float32)
-    return HushWeights(tensors)
+    return DenoiserWeights(tensors)
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +44,12 @@ def observed(seed: int = 0, payload: bool = True) -> Observation:
     )
 
 
-def test_hush_is_the_pipeline_and_zero_shot_is_its_switch(weights: HushWeights, camera: Camera) -> None:
-    for name, config in (("hush", HushConfig(gate=1)), ("hush-zero-shot", HushConfig(gate=1, zero_shot=True))):
-        it = denoiser(name, weights=weights, config=HushConfig(gate=1), threads=1)
+def test_hush_is_the_pipeline_and_zero_shot_is_its_switch(weights: DenoiserWeights, camera: Camera) -> None:
+    for name, config in (
+        ("hush", DenoiserSettings(gate=1)),
+        ("hush-zero-shot", DenoiserSettings(gate=1, zero_shot=True)),
+    ):
+        it = denoiser(name, weights=weights, config=DenoiserSettings(gate=1), threads=1)
         state = expected_state = None
         for seed in range(3):
             frame, state = it.step(observed(seed), camera, state)
@@ -59,7 +62,7 @@ def test_hush_is_the_pipeline_and_zero_shot_is_its_switch(weights: HushWeights, 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_denoiser_calms_a_still_stream_and_is_a_pure_function(
-    name: str, weights: HushWeights, camera: Camera
+    name: str, weights: DenoiserWeights, camera: Camera
 ) -> None:
     it = denoiser(name, weights=weights if name in LEARNED else None)
     state, kept = None, []
@@ -71,7 +74,7 @@ def test_every_denoiser_calms_a_still_stream_and_is_a_pure_function(
     np.testing.assert_array_equal(again.color, kept[0])
 
 
-def test_what_does_not_fit_is_refused(weights: HushWeights, camera: Camera) -> None:
+def test_what_does_not_fit_is_refused(weights: DenoiserWeights, camera: Camera) -> None:
     with pytest.raises(DenoiseError, match=r"^a denoiser is one of .*hush, hush-zero-shot, got 'blurry'\.$"):
         denoiser("blurry")
     with pytest.raises(DenoiseError, match=r"^hush needs weights; hushsplat\.denoiser\('hush'\) brings those"):
@@ -83,7 +86,7 @@ def test_what_does_not_fit_is_refused(weights: HushWeights, camera: Camera) -> N
 
 def test_a_baseline_has_a_step_and_neither_settings_nor_views(camera: Camera, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(
-        methods.BASELINES, "count", lambda observation, _, state, threads: (Frame(observation.color), (state or 0) + 1)
+        methods.BASELINES, "count", lambda observation, _, state, threads: (Image(observation.color), (state or 0) + 1)
     )
     it = denoiser("count")
     _, state = it.step(observed(), camera, None)
@@ -91,19 +94,19 @@ def test_a_baseline_has_a_step_and_neither_settings_nor_views(camera: Camera, mo
     assert state == 2
     np.testing.assert_array_equal(frame.color, observed(1).color)
     with pytest.raises(DenoiseError, match=r"^count has no settings; they belong to hush and hush-zero-shot\.$"):
-        denoiser("count", config=HushConfig())
+        denoiser("count", config=DenoiserSettings())
     with pytest.raises(DenoiseError, match=r"^count has no views behind its picture; hush and hush-zero-shot have\.$"):
         it.step(observed(), camera, None, with_views=True)
 
 
-def test_views_are_those_of_the_contract(weights: HushWeights, camera: Camera) -> None:
+def test_views_are_those_of_the_contract(weights: DenoiserWeights, camera: Camera) -> None:
     frame, _ = denoiser("hush", weights=weights).step(observed(), camera, None, with_views=True)
     assert frame.views is not None
     assert set(frame.views) == set(VIEWS) == {name for name, _ in SHOWN.values()}
 
 
 @pytest.mark.parametrize("show", SHOWN)
-def test_every_view_becomes_a_picture(show: str, weights: HushWeights, camera: Camera) -> None:
+def test_every_view_becomes_a_picture(show: str, weights: DenoiserWeights, camera: Camera) -> None:
     it = denoiser("hush", weights=weights)
     _, state = it.step(observed(0), camera, None)
     frame, _ = it.step(observed(1), hushsplat.walk_track(1, 10, 30, 20).camera(1), state, with_views=True)
@@ -117,14 +120,14 @@ def test_every_view_becomes_a_picture(show: str, weights: HushWeights, camera: C
         assert picture.scale.bar(BAR_WIDTH, BAR_HEIGHT).shape == (BAR_HEIGHT, BAR_WIDTH, 3)
 
 
-def frame_with(name: str, values: np.ndarray) -> Frame:
-    return Frame(np.zeros((*values.shape[:2], 3), np.float32), {name: values.astype(np.float32)})
+def frame_with(name: str, values: np.ndarray) -> Image:
+    return Image(np.zeros((*values.shape[:2], 3), np.float32), {name: values.astype(np.float32)})
 
 
 def test_colours_grow_from_dark_to_bright_along_their_scale() -> None:
     ramp = view_picture(frame_with("gate", np.linspace(0, 1, 50)[None, :, None]), "gate").color
     assert (np.diff(ramp @ [0.2126, 0.7152, 0.0722]) > 0).all()
-    config = HushConfig(accumulated_cap_frames=8.0)
+    config = DenoiserSettings(accumulated_cap_frames=8.0)
     frames = np.array([8.0, 100.0])[None, :, None]
     full = view_picture(frame_with("accumulated_frames", frames), "frames_s", config)
     assert full.scale is not None and full.scale.high == 8
@@ -171,7 +174,7 @@ def test_kernels_by_hand() -> None:
 
 
 def test_what_cannot_be_shown_is_refused() -> None:
-    frame = Frame(np.zeros((2, 2, 3), dtype=np.float32))
+    frame = Image(np.zeros((2, 2, 3), dtype=np.float32))
     with pytest.raises(DenoiseError, match=r"^a view is one of trust_s, .*ellipse, got 'mood'\.$"):
         view_picture(frame, "mood")
     with pytest.raises(
@@ -193,7 +196,7 @@ def test_labels_and_scales_are_written_in_their_corners_and_nowhere_else() -> No
     np.testing.assert_array_equal(with_scale(small, "gate", bar, lambda place: place), small)
 
 
-def test_play_carries_the_state_along_a_track(weights: HushWeights) -> None:
+def test_play_carries_the_state_along_a_track(weights: DenoiserWeights) -> None:
     scene, track = hushsplat.room_and_garden(2000), hushsplat.walk_track(1.0, 3.0, 30, 20)
     it = denoiser("hush-zero-shot", weights=weights)
     noise = hushsplat.Noise(samples=2, seed=3, frame=5, sampler="stratified")
@@ -211,7 +214,7 @@ def test_play_carries_the_state_along_a_track(weights: HushWeights) -> None:
         np.testing.assert_array_equal(twice.color, expected.color)
 
 
-def test_play_takes_cameras_one_by_one_and_gives_views(weights: HushWeights, camera: Camera) -> None:
+def test_play_takes_cameras_one_by_one_and_gives_views(weights: DenoiserWeights, camera: Camera) -> None:
     scene = hushsplat.room_and_garden(2000)
     it = denoiser("hush-zero-shot", weights=weights)
     frames = hushsplat.play(scene, (camera for _ in range(2)), it, with_views=True)
@@ -223,7 +226,7 @@ def test_play_takes_cameras_one_by_one_and_gives_views(weights: HushWeights, cam
 
 
 def test_denoiser_takes_weights_of_a_file_or_of_the_package(
-    weights: HushWeights, camera: Camera, tmp_path, monkeypatch: pytest.MonkeyPatch
+    weights: DenoiserWeights, camera: Camera, tmp_path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "w.safetensors"
     weight_files.write_weights(weights, path)

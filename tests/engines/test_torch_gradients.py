@@ -6,8 +6,10 @@ from made_frames import camera_at, random_observation, random_state
 from torch.autograd import gradcheck
 from torch.func import functional_call
 
-from hushsplat.engines.cpu.denoise_names import HushConfig
-from hushsplat.engines.torch import Denoiser, TensorState, step
+from hushsplat.engines.cpu.denoise_names import DenoiserSettings
+from hushsplat.engines.torch.networks import DenoiserNetworks
+from hushsplat.engines.torch.tensors import TensorState
+from hushsplat.engines.torch.pipeline import step
 from hushsplat.engines.torch.accumulate import accumulate
 from hushsplat.engines.torch.colour import rgb_from_ycocg, ycocg_from_rgb
 from hushsplat.engines.torch.filter import Ellipse, binomial_blur, ellipse_of, filter_color, learned_ellipse
@@ -17,7 +19,7 @@ from hushsplat.engines.torch.smooth import smoothed
 from hushsplat.engines.torch.stabilise import stabilise
 from hushsplat.engines.torch.trust import accumulated_features, denoised_features
 
-CONFIG = HushConfig()
+CONFIG = DenoiserSettings()
 HEIGHT, WIDTH = 5, 7
 
 
@@ -33,7 +35,7 @@ def constant(value, *shape):
 @pytest.fixture
 def denoiser():
     torch.manual_seed(3)
-    return Denoiser().double()
+    return DenoiserNetworks().double()
 
 
 @pytest.fixture
@@ -158,7 +160,7 @@ def test_stabilise(moving):
 @pytest.mark.parametrize("settings", [{}, {"zero_shot": True}, {"trust": "heuristic"}, {"spatial_filter": False}])
 def test_whole_step(denoiser, moving, settings):
     camera, observation, state = moving
-    config = HushConfig(**settings)
+    config = DenoiserSettings(**settings)
     names, parameters = zip(*denoiser.named_parameters(), strict=True)
 
     class Step(torch.nn.Module):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from made_frames import camera_at, random_state
 
-from hushsplat.engines.cpu.denoise_names import PAPER, HushConfig
+from hushsplat.engines.cpu.denoise_names import PAPER, DenoiserSettings
 from hushsplat.engines.torch.accumulate import accumulate
 from hushsplat.engines.torch.gate import Gate, luma_variance, standard_error
 from hushsplat.engines.torch.reproject import reproject
@@ -16,7 +16,7 @@ from hushsplat.engines.torch.smooth import smoothed
 from hushsplat.engines.torch.stabilise import neighbourhood_range, stabilise
 from hushsplat.engines.torch.tensors import History
 
-CONFIG = HushConfig()
+CONFIG = DenoiserSettings()
 
 
 def picture(*values, width=1):
@@ -92,16 +92,16 @@ def test_gate_by_hand():
 def test_gate_switches_and_tau():
     gate = Gate()
     frames, error = picture(16), picture(0.0)
-    assert gate(error, frames, HushConfig(gate=0)).item() == 0
-    assert gate(error, frames, HushConfig(gate=1)).item() == 1
-    assert gate(error, frames, HushConfig(tau_frames=2.0)).item() == pytest.approx(math.exp(-8))
+    assert gate(error, frames, DenoiserSettings(gate=0)).item() == 0
+    assert gate(error, frames, DenoiserSettings(gate=1)).item() == 1
+    assert gate(error, frames, DenoiserSettings(tau_frames=2.0)).item() == pytest.approx(math.exp(-8))
 
 
 def test_smoothing_by_hand():
     """Against loops over pixels in numpy: what lies outside repeats the edge, and only lumas are compared."""
     rng = np.random.default_rng(2)
     color, error = rng.normal(size=(5, 4, 3)), rng.uniform(0, 0.5, (5, 4))
-    found = smoothed(torch.from_numpy(color), torch.from_numpy(error), HushConfig(smooth_errors=1.5)).numpy()
+    found = smoothed(torch.from_numpy(color), torch.from_numpy(error), DenoiserSettings(smooth_errors=1.5)).numpy()
     for y in range(5):
         for x in range(4):
             pixels = [color[min(max(y + j, 0), 4), min(max(x + i, 0), 3)] for j in (-1, 0, 1) for i in (-1, 0, 1)]
@@ -112,7 +112,7 @@ def test_smoothing_by_hand():
 
 def test_smoothing_keeps_what_is_certain_and_means_what_is_not():
     color = torch.rand(9, 9, 3)
-    assert torch.equal(smoothed(color, torch.zeros(9, 9), HushConfig(smooth=False)), color)
+    assert torch.equal(smoothed(color, torch.zeros(9, 9), DenoiserSettings(smooth=False)), color)
     constant = torch.full((4, 6, 3), 0.3)
     assert torch.equal(smoothed(constant, torch.rand(4, 6), CONFIG), constant)
     edge = torch.zeros(6, 6, 3)
@@ -208,6 +208,6 @@ def test_stabilise_is_bypassed_when_static_or_switched_off(history):
     composite = torch.rand(5, 5, 3, dtype=torch.float64) - 0.3
     expected = composite.clamp(min=0)
     assert torch.equal(stabilise(composite, replace(history, static=True), CONFIG), expected)
-    assert torch.equal(stabilise(composite, history, HushConfig(stabilise=False)), expected)
+    assert torch.equal(stabilise(composite, history, DenoiserSettings(stabilise=False)), expected)
     assert not torch.equal(stabilise(composite, history, CONFIG), expected)
     assert (stabilise(composite, history, CONFIG) >= 0).all()

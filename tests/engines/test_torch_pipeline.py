@@ -7,21 +7,23 @@ import pytest
 import torch
 from made_frames import camera_at, plane_observation, random_observation, random_state
 
-from hushsplat.engines.cpu.denoise_names import HushConfig
-from hushsplat.engines.torch import Denoiser, TensorObservation, TensorState, step
+from hushsplat.engines.cpu.denoise_names import DenoiserSettings
+from hushsplat.engines.torch.networks import DenoiserNetworks
+from hushsplat.engines.torch.tensors import TensorObservation, TensorState
+from hushsplat.engines.torch.pipeline import step
 from hushsplat.engines.torch.colour import rgb_from_ycocg, ycocg_from_rgb
 from hushsplat.spec.state import TemporalState
 from hushsplat.types.errors import DenoiseError
-from hushsplat.types.frame import VIEWS
+from hushsplat.types.image import Image
 from hushsplat.types.observation import Observation
 
-CONFIG = HushConfig()
+CONFIG = DenoiserSettings()
 
 
 @pytest.fixture
 def denoiser():
     torch.manual_seed(5)
-    made = Denoiser().double()
+    made = DenoiserNetworks().double()
     with torch.no_grad():
         made.accumulated.head.bias.fill_(2.0)  # histories that last for some frames
         made.denoised.head.bias.fill_(0.5)
@@ -34,7 +36,7 @@ def walk(frame: int, **size):
 
 
 def test_static_camera_accumulates_the_plain_mean_up_to_the_cap(denoiser):
-    camera, state, config = camera_at(width=4, height=3), None, HushConfig(spatial_filter=False)  # it costs most
+    camera, state, config = camera_at(width=4, height=3), None, DenoiserSettings(spatial_filter=False)  # it costs most
     total = torch.zeros(3, 4, 3, dtype=torch.float64)
     for frame in range(1, 201):
         observation = random_observation(4, 3, seed=frame)
@@ -168,7 +170,7 @@ def test_bounds_hold_on_a_walk(denoiser):
 
 def test_noise_falls_while_walking_past_a_plane(denoiser):
     """The picture that is shown must be nearer to the truth than the samples are."""
-    state, config = None, HushConfig(zero_shot=True)
+    state, config = None, DenoiserSettings(zero_shot=True)
     for frame in range(30):
         camera = walk(frame * 0.2)
         noisy = plane_observation(camera, noise=0.3, seed=frame)
@@ -218,22 +220,22 @@ def noisy_walk(denoiser):
 
 @pytest.mark.parametrize("switch", SWITCHES.values(), ids=SWITCHES.keys())
 def test_every_switch_switches(noisy_walk, switch):
-    plain, switched = noisy_walk(CONFIG)[-1][1], noisy_walk(HushConfig(**switch))[-1][1]
+    plain, switched = noisy_walk(CONFIG)[-1][1], noisy_walk(DenoiserSettings(**switch))[-1][1]
     assert (plain.color - switched.color).abs().max() > 1e-4
 
 
 def test_switches_do_what_they_say(noisy_walk):
-    observation, shown = noisy_walk(HushConfig(spatial_filter=False))[-1]
+    observation, shown = noisy_walk(DenoiserSettings(spatial_filter=False))[-1]
     torch.testing.assert_close(shown.views["filtered"], observation.color)
-    _, shown = noisy_walk(HushConfig(stabilise=False))[-1]
+    _, shown = noisy_walk(DenoiserSettings(stabilise=False))[-1]
     assert torch.equal(shown.color, shown.views["composite"].clamp(min=0))
-    _, shown = noisy_walk(HushConfig(gate=0))[-1]
+    _, shown = noisy_walk(DenoiserSettings(gate=0))[-1]
     torch.testing.assert_close(shown.views["composite"], shown.views["smoothed"])
-    _, shown = noisy_walk(HushConfig(gate=0, smooth=False))[-1]
+    _, shown = noisy_walk(DenoiserSettings(gate=0, smooth=False))[-1]
     torch.testing.assert_close(shown.views["composite"], shown.views["accumulated"])
-    _, shown = noisy_walk(HushConfig(gate=1))[-1]
+    _, shown = noisy_walk(DenoiserSettings(gate=1))[-1]
     torch.testing.assert_close(shown.views["composite"], shown.views["denoised"])
-    _, shown = noisy_walk(HushConfig(trust="one"))[-1]
+    _, shown = noisy_walk(DenoiserSettings(trust="one"))[-1]
     assert set(shown.views["accumulated_trust"].unique().tolist()) <= {0.0, 1.0}
 
 
@@ -241,7 +243,7 @@ def test_zero_shot_does_not_look_at_the_payload(denoiser):
     camera, state, config = (
         walk(1, width=7, height=5),
         random_state(walk(0, width=7, height=5)),
-        HushConfig(zero_shot=True),
+        DenoiserSettings(zero_shot=True),
     )
     observation = random_observation()
     with_payload, _ = step(denoiser, observation, camera, state, config)
@@ -253,7 +255,7 @@ def test_zero_shot_does_not_look_at_the_payload(denoiser):
 def test_views_have_the_names_that_core_lists(denoiser):
     shown, _ = step(denoiser, random_observation(), camera_at(width=7, height=5), None, CONFIG)
     assert set(shown.views) == set(VIEWS)
-    frame = shown.to_numpy()
+    frame = shown.numpy()
     assert frame.color.dtype == np.float32
     assert frame.views["ellipse"].shape == (5, 7, 4)
 
@@ -278,7 +280,7 @@ def test_numpy_and_back(denoiser):
         assert torch.equal(getattr(again, name), getattr(made, name))
     assert TensorObservation.from_numpy(replace(arrays, neural_view=None), torch.float64).neural_view is None
     state = random_state(camera, dtype=torch.float32)
-    numpy_state = state.to_numpy()
+    numpy_state = state.numpy()
     assert isinstance(numpy_state, TemporalState)
     assert torch.equal(TensorState.from_numpy(numpy_state).values, state.values)
     np.testing.assert_array_equal(numpy_state.stabilised, state.stabilised)

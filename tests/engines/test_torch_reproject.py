@@ -5,13 +5,13 @@ import pytest
 import torch
 from made_frames import camera_at, plane_color, plane_observation, plane_points, random_state
 
-from hushsplat.engines.cpu.denoise_names import HushConfig
-from hushsplat.engines.torch import TensorState
+from hushsplat.engines.cpu.denoise_names import DenoiserSettings
+from hushsplat.engines.torch.tensors import TensorState
 from hushsplat.engines.torch.reproject import catmull_rom, fill_holes, reproject
 from hushsplat.types.camera import Camera
 from hushsplat.types.colour import ycocg_from_rgb
 
-CONFIG = HushConfig()
+CONFIG = DenoiserSettings()
 
 
 def plane_state(camera: Camera, dtype=torch.float64) -> TensorState:

@@ -5,13 +5,13 @@ import pytest
 import torch
 from made_frames import camera_at, random_observation, random_state
 
-from hushsplat.engines.cpu.denoise_names import HushConfig
-from hushsplat.engines.torch import Denoiser
+from hushsplat.engines.cpu.denoise_names import DenoiserSettings
+from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.engines.torch.colour import ycocg_from_rgb
 from hushsplat.engines.torch.reproject import reproject
 from hushsplat.engines.torch.trust import accumulated_features, accumulated_trust, denoised_features, denoised_trust
 
-CONFIG = HushConfig()
+CONFIG = DenoiserSettings()
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def depthwise(x, conv):
 
 def test_networks_are_the_layers_of_the_paper():
     torch.manual_seed(1)
-    denoiser = Denoiser().double()
+    denoiser = DenoiserNetworks().double()
     features = torch.randn(6, 9, 8, dtype=torch.float64)
     layer = denoiser.accumulated
     hidden = silu(pointwise(features.numpy(), layer[0]))
@@ -89,7 +89,7 @@ def test_networks_are_the_layers_of_the_paper():
 
 def test_heads_start_at_the_papers_biases():
     torch.manual_seed(2)
-    denoiser = Denoiser()
+    denoiser = DenoiserNetworks()
     assert denoiser.accumulated.head.bias.item() == 0
     assert denoiser.denoised.head.bias.item() == -4
     none = torch.zeros(4, 4, 8)
@@ -98,7 +98,7 @@ def test_heads_start_at_the_papers_biases():
 
 def test_trust_is_0_without_history_and_1_on_a_static_camera(moving):
     observation, color, history = moving
-    denoiser = Denoiser().double()
+    denoiser = DenoiserNetworks().double()
     trust_s = accumulated_trust(denoiser.accumulated, color, observation.neural_view, history, CONFIG)
     trust_h = denoised_trust(denoiser.denoised, color, history, CONFIG)
     for trust in (trust_s, trust_h):
@@ -108,17 +108,17 @@ def test_trust_is_0_without_history_and_1_on_a_static_camera(moving):
     camera = camera_at(width=7, height=5)
     still = reproject(observation.depth, camera, random_state(camera), CONFIG)
     for mode in ("learned", "one", "heuristic"):
-        config = HushConfig(trust=mode)
+        config = DenoiserSettings(trust=mode)
         assert (accumulated_trust(denoiser.accumulated, color, observation.neural_view, still, config) == 1).all()
     assert (denoised_trust(denoiser.denoised, color, still, CONFIG) < 1).all()
 
 
 def test_trust_switches(moving):
     observation, color, history = moving
-    network = Denoiser().double().accumulated
-    one = accumulated_trust(network, color, observation.neural_view, history, HushConfig(trust="one"))
+    network = DenoiserNetworks().double().accumulated
+    one = accumulated_trust(network, color, observation.neural_view, history, DenoiserSettings(trust="one"))
     assert torch.equal(one, history.valid.double())
-    config = HushConfig(trust="heuristic", sigma=3.0)
+    config = DenoiserSettings(trust="heuristic", sigma=3.0)
     heuristic = accumulated_trust(network, color, observation.neural_view, history, config)
     expected = np.exp(-3 * history.relative_depth.numpy()) * history.valid.numpy()
     np.testing.assert_allclose(heuristic, expected)

@@ -14,7 +14,7 @@ import pytest
 import hushsplat
 from hushsplat.cli.main import main
 from hushsplat.cli.measure import Measure, _for_scene
-from hushsplat.engines.cpu.denoise_names import HushConfig
+from hushsplat.engines.cpu.denoise_names import DenoiserSettings
 from hushsplat.evaluation import draw_jobs as drawing
 from hushsplat.evaluation import jobs as running
 from hushsplat.evaluation.experiments import (
@@ -74,7 +74,7 @@ def test_track_rows_are_means_over_frames() -> None:
 
 
 def test_still_rows_are_means_over_views() -> None:
-    method, reference = Method("hush", "hush", HushConfig()), Method("reference", "reference")
+    method, reference = Method("hush", "hush", DenoiserSettings()), Method("reference", "reference")
     camera = moving().cameras[0]
     shots = [Shot(SCENE, name, (camera,) * 128, (127,)) for name in "ab"]
     tasks = static_tasks(shots, [method, reference])
@@ -136,7 +136,11 @@ def test_a_still_camera_shows_the_same_flicker_as_its_noise(tmp_path: Path) -> N
 
 def test_weights_of_the_scene_are_for_hush_and_others_for_zero_shot() -> None:
     own, foreign = default_weights(), default_weights()
-    methods = [Method("a", "hush", HushConfig()), Method("b", "hush-zero-shot", HushConfig()), Method("raw", "raw")]
+    methods = [
+        Method("a", "hush", DenoiserSettings()),
+        Method("b", "hush-zero-shot", DenoiserSettings()),
+        Method("raw", "raw"),
+    ]
     tasks = tuple(Task(moving(), method, (3,)) for method in methods)
     draws = Plan(tasks, Measuring(("psnr",), weights=own, zero_shot_weights=foreign)).draws
     assert draws[0][0].weights is own

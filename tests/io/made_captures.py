@@ -37,14 +37,14 @@ def pixel_directions(width, height, fx, fy, cx, cy):
     return np.stack([x, y], axis=-1)
 
 
-def save_picture(path, values):
+def save_image(path, values):
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(np.round(values * 255).astype(np.uint8)).save(path)
 
 
 def save_plain_picture(path, width=WIDTH, height=HEIGHT):
     directions = pixel_directions(width, height, width, width, width / 2, height / 2)
-    save_picture(path, pattern(directions[..., 0], directions[..., 1]))
+    save_image(path, pattern(directions[..., 0], directions[..., 1]))
 
 
 def poses(n, seed=0):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_captures import pattern, pixel_directions, save_picture
+from made_captures import pattern, pixel_directions, save_image
 from PIL import Image
 
 from hushsplat.io.captures.photographs import covered_pixels, fitted_to_photographs, load_photograph, photograph_size
@@ -38,7 +38,7 @@ def pinhole_picture(camera):
 def photographed(path, camera, lens):
     """What the lens would photograph of the pattern: for each pixel, the direction that it sees."""
     ideal = lens.undistort(directions(camera))
-    save_picture(path, np.nan_to_num(pattern(ideal[..., 0], ideal[..., 1])))
+    save_image(path, np.nan_to_num(pattern(ideal[..., 0], ideal[..., 1])))
     return View("a", path, camera, lens)
 
 
@@ -66,7 +66,7 @@ def test_uncovered_pixels_are_told():
 @pytest.mark.parametrize("width", [160, 80, 53, 40, 200])
 def test_resized_photograph_fits_its_resized_camera(tmp_path, lens, width):
     if lens is None:
-        save_picture(tmp_path / "a.png", pinhole_picture(CAMERA))
+        save_image(tmp_path / "a.png", pinhole_picture(CAMERA))
     view = View("a", tmp_path / "a.png", CAMERA) if lens is None else photographed(tmp_path / "a.png", CAMERA, lens)
     picture, camera = load_photograph(view, width=width)
     assert picture.shape == (camera.height, camera.width, 3) and camera.width == width
@@ -80,7 +80,7 @@ def test_resized_photograph_fits_its_resized_camera(tmp_path, lens, width):
 
 def test_no_systematic_shift_when_resized(tmp_path):
     """Least squares for a shift of the resized picture against the exact one: none to a hundredth of a pixel."""
-    save_picture(tmp_path / "a.png", pinhole_picture(CAMERA))
+    save_image(tmp_path / "a.png", pinhole_picture(CAMERA))
     picture, camera = load_photograph(View("a", tmp_path / "a.png", CAMERA), width=80)
     expected = pinhole_picture(camera)
     for axis in (0, 1):
@@ -125,7 +125,7 @@ def test_what_is_refused(tmp_path):
     view = View("a", tmp_path / "a.png", CAMERA)
     with pytest.raises(CaptureError, match=r"a\.png: the photograph of view 'a' is missing"):
         load_photograph(view)
-    save_picture(tmp_path / "a.png", np.zeros((6, 8, 3)))
+    save_image(tmp_path / "a.png", np.zeros((6, 8, 3)))
     with pytest.raises(CaptureError, match="the photograph is 8×6 px, but 160×120 px when the capture was loaded"):
         load_photograph(view)
     Image.fromarray(np.zeros((120, 160), np.uint16)).save(tmp_path / "a.png")
@@ -136,7 +136,7 @@ def test_what_is_refused(tmp_path):
         load_photograph(view)
     with pytest.raises(CaptureError, match="is not a readable photograph"):
         fitted_to_photographs([view], required=True)
-    save_picture(tmp_path / "a.png", pinhole_picture(CAMERA))
+    save_image(tmp_path / "a.png", pinhole_picture(CAMERA))
     with pytest.raises(CameraError, match="outside 1"):
         load_photograph(view, width=0)
 
@@ -157,7 +157,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("damaged")
     values = pinhole_picture(Camera(24, 16, 20.0, 20.0, 12.0, 8.0, np.eye(4)))
     for suffix in ("png", "jpg", "webp", "tif", "bmp"):
-        save_picture(folder / f"good.{suffix}", values)
+        save_image(folder / f"good.{suffix}", values)
     return folder
 
 

@@ -5,15 +5,15 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image as Pillow
 
 from hushsplat.io.frames import OutputKind, frame_rate, frame_writer, output_kind
-from hushsplat.io.images import save_picture
+from hushsplat.io.images import save_image
 from hushsplat.io.video import video_writer
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.paths import orbit
-from hushsplat.types.picture import Picture
+from hushsplat.types.image import Image
 from hushsplat.types.track import Track
 
 COLORS = ((0.9, 0.1, 0.1), (0.1, 0.9, 0.1), (0.2, 0.3, 0.9))  # saturated: a wrong colour matrix shows
@@ -30,34 +30,34 @@ def ring(frames: int, width: int = 16, height: int = 8) -> Track:
 
 @pytest.mark.parametrize("suffix", [".png", ".webp", ".PNG"])
 def test_lossless_pictures_keep_every_8_bit_value(tmp_path: Path, suffix: str) -> None:
-    save_picture(gradient(), tmp_path / f"a{suffix}")
-    pixels = np.asarray(Image.open(tmp_path / f"a{suffix}"))
+    save_image(gradient(), tmp_path / f"a{suffix}")
+    pixels = np.asarray(Pillow.open(tmp_path / f"a{suffix}"))
     np.testing.assert_array_equal(pixels, np.floor(gradient() * 255 + 0.5).astype(np.uint8))
 
 
 def test_jpeg_is_close(tmp_path: Path) -> None:
-    save_picture(gradient(), tmp_path / "a.jpg")
-    assert np.abs(np.asarray(Image.open(tmp_path / "a.jpg")) / 255 - gradient()).max() < 0.03
+    save_image(gradient(), tmp_path / "a.jpg")
+    assert np.abs(np.asarray(Pillow.open(tmp_path / "a.jpg")) / 255 - gradient()).max() < 0.03
 
 
 def test_npy_keeps_floats_beyond_one_and_8_bits_clamp(tmp_path: Path) -> None:
     bright = gradient() * 3 - 1
-    picture = Picture(bright, bright[..., 0], bright[..., 0])
-    save_picture(picture, tmp_path / "a.npy")
+    picture = Image(bright, bright[..., 0], bright[..., 0])
+    save_image(picture, tmp_path / "a.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), bright)
-    save_picture(picture, tmp_path / "a.png")
-    pixels = np.asarray(Image.open(tmp_path / "a.png"))
+    save_image(picture, tmp_path / "a.png")
+    pixels = np.asarray(Pillow.open(tmp_path / "a.png"))
     assert (pixels.min(), pixels.max()) == (0, 255)
 
 
 def test_unknown_suffix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(HushsplatError, match=r"a\.gif: cannot write a picture as '\.gif'; end the name in \.png"):
-        save_picture(gradient(), tmp_path / "a.gif")
+        save_image(gradient(), tmp_path / "a.gif")
 
 
 def test_webp_ends_at_16383_px(tmp_path: Path) -> None:
     with pytest.raises(HushsplatError, match=r"WebP ends at 16383 px a side, got 16384×1; use \.png"):
-        save_picture(np.zeros((1, 16384, 3), dtype=np.float32), tmp_path / "a.webp")
+        save_image(np.zeros((1, 16384, 3), dtype=np.float32), tmp_path / "a.webp")
 
 
 @pytest.mark.parametrize(("width", "height"), [(32, 24), (31, 23), (1, 1)])

@@ -10,7 +10,7 @@ from safetensors.numpy import save
 
 from hushsplat.io import weights as module
 from hushsplat.io.weights import METADATA, read_weights, write_weights
-from hushsplat.spec.weights import SHAPES, HushWeights
+from hushsplat.spec.weights import SHAPES, DenoiserWeights
 from hushsplat.types.errors import HushsplatError, WeightsError
 
 
@@ -30,7 +30,7 @@ def refused(path, tensors, message, metadata=METADATA):
 
 
 def test_round_trip(tmp_path, tensors):
-    write_weights(HushWeights(tensors), tmp_path / "w.safetensors")
+    write_weights(DenoiserWeights(tensors), tmp_path / "w.safetensors")
     again = read_weights(tmp_path / "w.safetensors")
     assert set(again.tensors) == set(SHAPES)
     for name, tensor in tensors.items():
@@ -40,7 +40,7 @@ def test_round_trip(tmp_path, tensors):
 
 
 def test_the_file_says_what_it_is(tmp_path, tensors):
-    write_weights(HushWeights(tensors), tmp_path / "w.safetensors")
+    write_weights(DenoiserWeights(tensors), tmp_path / "w.safetensors")
     content = (tmp_path / "w.safetensors").read_bytes()
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     assert header["__metadata__"] == {"format": "hushsplat-denoiser", "version": "1", "width": "8"}
@@ -50,7 +50,7 @@ def test_the_file_says_what_it_is(tmp_path, tensors):
 
 def test_arrays_in_any_memory_order_are_written(tmp_path, tensors):
     tensors["accumulated.0.weight"] = np.asfortranarray(tensors["accumulated.0.weight"])
-    write_weights(HushWeights(tensors), tmp_path / "w.safetensors")
+    write_weights(DenoiserWeights(tensors), tmp_path / "w.safetensors")
     again = read_weights(tmp_path / "w.safetensors")
     np.testing.assert_array_equal(again["accumulated.0.weight"], tensors["accumulated.0.weight"])
 
@@ -123,4 +123,4 @@ def test_a_damaged_file_is_read_or_refused(tmp_path_factory, data):
 
 def test_writing_fails_in_one_line(tmp_path, tensors):
     with pytest.raises(HushsplatError, match="does not exist; create it first"):
-        write_weights(HushWeights(tensors), tmp_path / "nowhere" / "w.safetensors")
+        write_weights(DenoiserWeights(tensors), tmp_path / "nowhere" / "w.safetensors")

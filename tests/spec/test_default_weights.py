@@ -7,14 +7,14 @@ from hushsplat import synth
 from hushsplat.engines.cpu.pipeline import step
 from hushsplat.engines.cpu.render_names import decode, render_sorted, sample_visibility
 from hushsplat.io.weights import default_weights
-from hushsplat.spec.settings import HushConfig
-from hushsplat.spec.weights import HushWeights
+from hushsplat.spec.settings import DenoiserSettings
+from hushsplat.spec.weights import DenoiserWeights
 
 FRAMES, LAST = 40, 8
 
 
 @pytest.fixture(scope="module")
-def weights() -> HushWeights:
+def weights() -> DenoiserWeights:
     return default_weights()
 
 
@@ -39,7 +39,7 @@ def denoised(stream, weights, **options):
     cameras, observations, _ = stream
     state, shown = None, []
     for camera, observation in zip(cameras, observations, strict=True):
-        config = HushConfig(zero_shot=True, **options)
+        config = DenoiserSettings(zero_shot=True, **options)
         frame, state = step(observation, camera, state, weights=weights, config=config)
         shown.append(frame.color)
     return shown[-LAST:]

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from hushsplat.spec.state import TemporalState
-from hushsplat.spec.weights import SHAPES, HushWeights
+from hushsplat.spec.weights import SHAPES, DenoiserWeights
 from hushsplat.types.camera import Camera
 from hushsplat.types.colour import rgb_from_ycocg, ycocg_from_rgb
 from hushsplat.types.errors import DenoiseError, WeightsError
-from hushsplat.types.frame import Frame
+from hushsplat.types.image import Image
 from hushsplat.types.motion import CameraMotion
 
 
@@ -55,7 +55,7 @@ def test_a_state_must_fit_its_camera():
 
 
 def test_a_frame_has_views_only_on_request():
-    assert Frame(np.zeros((3, 4, 3), dtype=np.float32)).views is None
+    assert Image(np.zeros((3, 4, 3), dtype=np.float32)).views is None
 
 
 def test_motion_between_two_cameras():
@@ -94,21 +94,21 @@ def tensors(**changes):
 
 
 def test_weights_are_checked_by_name():
-    weights = HushWeights(tensors())
+    weights = DenoiserWeights(tensors())
     assert weights.gamma == 0.5
     assert weights["accumulated.1.weight"].shape == (8, 1, 3, 3)
     missing = tensors()
     del missing["denoised.head.bias"]
     with pytest.raises(WeightsError, match=r"tensor 'denoised\.head\.bias' is missing"):
-        HushWeights(missing)
+        DenoiserWeights(missing)
     with pytest.raises(WeightsError, match=r"tensor 'accumulated\.6\.weight' is unknown to this version"):
-        HushWeights(tensors(**{"accumulated.6.weight": np.zeros((8, 8, 1, 1), dtype=np.float32)}))
+        DenoiserWeights(tensors(**{"accumulated.6.weight": np.zeros((8, 8, 1, 1), dtype=np.float32)}))
     with pytest.raises(WeightsError, match=r"tensor 'accumulated\.0\.bias' has shape \[9\], expected \[8\]"):
-        HushWeights(tensors(**{"accumulated.0.bias": np.zeros(9, dtype=np.float32)}))
+        DenoiserWeights(tensors(**{"accumulated.0.bias": np.zeros(9, dtype=np.float32)}))
     with pytest.raises(WeightsError, match=r"tensor 'accumulated\.0\.bias' is of type float64, expected float32"):
-        HushWeights(tensors(**{"accumulated.0.bias": np.zeros(8)}))
+        DenoiserWeights(tensors(**{"accumulated.0.bias": np.zeros(8)}))
     with pytest.raises(WeightsError, match=r"tensor 'accumulated\.0\.bias' holds values that are not finite"):
-        HushWeights(tensors(**{"accumulated.0.bias": np.full(8, np.inf, dtype=np.float32)}))
+        DenoiserWeights(tensors(**{"accumulated.0.bias": np.full(8, np.inf, dtype=np.float32)}))
     with pytest.raises(WeightsError, match=r"tensor 'gate\.gamma' is 0; it must be at least 0\.0001"):
-        HushWeights(tensors(**{"gate.gamma": np.zeros((), dtype=np.float32)}))
-    HushWeights(tensors(**{"gate.gamma": np.full((), 1e-4, dtype=np.float32)}))
+        DenoiserWeights(tensors(**{"gate.gamma": np.zeros((), dtype=np.float32)}))
+    DenoiserWeights(tensors(**{"gate.gamma": np.full((), 1e-4, dtype=np.float32)}))

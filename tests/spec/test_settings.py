@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from hushsplat.engines.cpu.denoise_names import PAPER, HushConfig
+from hushsplat.engines.cpu.denoise_names import PAPER, DenoiserSettings
 from hushsplat.types.errors import DenoiseError
 
 
 def test_what_is_ours_can_be_switched_to_the_papers():
     ours = {"tau_frames": 2.0, "smooth": True, "stabilise_motion_px": 0.5}
-    assert replace(PAPER, **ours) == HushConfig()
+    assert replace(PAPER, **ours) == DenoiserSettings()
     assert (PAPER.tau_frames, PAPER.smooth) == (8, False)
     assert PAPER.stabilise_motion_px >= 1e6  # no motion in a picture fades the weight
 
@@ -47,27 +47,27 @@ def test_defaults_are_the_papers():
 )
 def test_numbers_out_of_range_are_refused(name, value):
     with pytest.raises(DenoiseError, match=rf"{name} must be a number from .* to .*, got "):
-        HushConfig(**{name: value})
+        DenoiserSettings(**{name: value})
 
 
 def test_limits_are_named():
     with pytest.raises(DenoiseError, match=r"stabilise_weight must be a number from 0 to 1, got 1\.5"):
-        HushConfig(stabilise_weight=1.5)
+        DenoiserSettings(stabilise_weight=1.5)
     with pytest.raises(DenoiseError, match=r"denoised_cap_frames must be a number from 1 to 1e\+06, got 0\.5"):
-        HushConfig(denoised_cap_frames=0.5)
+        DenoiserSettings(denoised_cap_frames=0.5)
 
 
 WRONG_TYPES = """
 from hushsplat.types.errors import DenoiseError
-from hushsplat.engines.cpu.denoise_names import HushConfig
+from hushsplat.engines.cpu.denoise_names import DenoiserSettings
 
-assert type(HushConfig(tau_frames=3).tau_frames) is float
+assert type(DenoiserSettings(tau_frames=3).tau_frames) is float
 for name, value in [
     ("trust", "two"), ("gate", 2), ("gate", True), ("gate", "0"), ("zero_shot", "yes"), ("stabilise", 1),
     ("tau_frames", "8"), ("tau_frames", None), ("tau_frames", True),
 ]:
     try:
-        HushConfig(**{name: value})
+        DenoiserSettings(**{name: value})
     except DenoiseError as error:
         print(error)
     else:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from hushsplat.engines.cpu.render_names import render_sorted
-from hushsplat.io.images import save_picture
+from hushsplat.io.images import save_image
 from hushsplat.training.settings import PRESETS, Densification, Stage1, Stage2, Stage3, TrainConfig
 from hushsplat.training.stage4_settings import Stage4
 from hushsplat.types.gaussians import Gaussians
@@ -38,7 +38,7 @@ def write_capture(folder: Path, views: int = 12) -> Path:
     track = orbit(np.zeros(3), 2.2, elevation=0.4, seconds=float(views), fps=1.0, width=WIDTH, height=HEIGHT)
     for index in range(views):
         camera = track.camera(index)
-        save_picture(render_sorted(scene, camera), folder / "images" / f"{index:02d}.png")
+        save_image(render_sorted(scene, camera), folder / "images" / f"{index:02d}.png")
         pose = (camera.world_from_camera @ turn).tolist()
         frames.append({"file_path": f"images/{index:02d}.png", "transform_matrix": pose})
     lens = {"w": WIDTH, "h": HEIGHT, "fl_x": camera.fx, "fl_y": camera.fy, "cx": camera.cx, "cy": camera.cy}

@@ -9,7 +9,7 @@ from made_capture import made_scene, tiny_config
 
 from hushsplat.engines.cpu.decode import decode_neural_view
 from hushsplat.engines.cpu.render_names import render_sorted, sample_visibility
-from hushsplat.spec.settings import HushConfig
+from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.training.chain_cameras import KINDS, chain_cameras, chain_kind, paced
 from hushsplat.training.joint_stage import (
     JointStage,
@@ -26,7 +26,7 @@ from hushsplat.training.trust_loss import trust_votes
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import TrainingError
 from hushsplat.types.gaussians import Gaussians
-from hushsplat.types.picture import Picture
+from hushsplat.types.image import Image
 
 VIEW = Camera.look_at([0.0, -0.3, -2.2], [0.0, 0.0, 0.0], width=48, height=36)
 
@@ -115,11 +115,9 @@ def test_the_payload_decodes_as_in_the_renderer() -> None:
     assert set(np.flatnonzero(payload.grad.abs().sum(1).numpy())) == set(seen)
 
 
-def flat(depth: float, color: float) -> Picture:
+def flat(depth: float, color: float) -> Image:
     shape = (VIEW.height, VIEW.width)
-    return Picture(
-        np.full((*shape, 3), color, np.float32), np.ones(shape, np.float32), np.full(shape, depth, np.float32)
-    )
+    return Image(np.full((*shape, 3), color, np.float32), np.ones(shape, np.float32), np.full(shape, depth, np.float32))
 
 
 def test_disocclusion_needs_depth_and_colour_and_opacity() -> None:
@@ -132,7 +130,7 @@ def test_disocclusion_needs_depth_and_colour_and_opacity() -> None:
 
 
 def test_a_clean_start_is_as_long_as_asked() -> None:
-    state = clean_state(flat(2, 0.5), VIEW, 60, HushConfig())
+    state = clean_state(flat(2, 0.5), VIEW, 60, DenoiserSettings())
     assert state.accumulated_frames[0, 0] == 60 and state.denoised_frames[0, 0] == 24
     np.testing.assert_allclose(state.accumulated[0, 0], [0.5, 0, 0], atol=1e-6)
     np.testing.assert_allclose(state.squared_luma, 0.25, atol=1e-6)

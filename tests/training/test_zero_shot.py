@@ -9,8 +9,9 @@ import torch
 from made_capture import made_scene
 
 from hushsplat.engines.cpu.pipeline import step as engine_step
-from hushsplat.engines.torch import Denoiser, TensorObservation, TensorState
-from hushsplat.engines.torch import step as twin_step
+from hushsplat.engines.torch.networks import DenoiserNetworks
+from hushsplat.engines.torch.tensors import TensorObservation, TensorState
+from hushsplat.engines.torch.pipeline import step as twin_step
 from hushsplat.engines.torch.colour import rgb_from_ycocg
 from hushsplat.training.chain_cameras import paced
 from hushsplat.training.trust_loss import trust_votes
@@ -37,7 +38,7 @@ def chain() -> RecordedChain:
 def test_a_lesson_is_the_frame_that_the_twin_sees(chain: RecordedChain) -> None:
     """The loss of a lesson against the whole twin's composite and votes put together by hand, of the last frame."""
     torch.manual_seed(0)
-    denoiser = Denoiser()
+    denoiser = DenoiserNetworks()
     weights = denoiser.to_weights()
     state = None
     for frame in range(29):

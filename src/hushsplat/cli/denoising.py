@@ -10,13 +10,13 @@ from jaxtyping import Float32
 from numpy import ndarray as Array
 
 from hushsplat.cli.flags import MaybeInt, MaybePath
-from hushsplat.engines.cpu.denoise_names import LEARNED, METHODS, SHOWN, Denoiser, HushConfig, view_picture
+from hushsplat.engines.cpu.denoise_names import LEARNED, METHODS, SHOWN, Denoiser, DenoiserSettings, view_picture
 from hushsplat.io.legend import BAR_HEIGHT, BAR_WIDTH, with_scale
 from hushsplat.scenes import NamedScene
 from hushsplat.stream import denoiser
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
-from hushsplat.types.frame import Frame
+from hushsplat.types.image import Image
 from hushsplat.types.track import Track
 
 STILL_FRAMES = 64  # after which hush has found its picture; the accumulated path goes on to 128
@@ -34,7 +34,7 @@ class Denoising:
     frames: MaybeInt = None  # from a still camera: how many frames the denoiser sees; 64 if not said
     show: Show = "picture"  # of hush: what lies behind the picture instead of it
     weights: MaybePath = None  # of hush: a .safetensors file; the package's own if not said
-    hush: HushConfig = field(default_factory=HushConfig)
+    hush: DenoiserSettings = field(default_factory=DenoiserSettings)
 
     def drawn_by(self, name: str, scene: NamedScene) -> str:
         """The method that is used for the one asked for: `hush` without a payload becomes zero-shot."""
@@ -60,7 +60,7 @@ class Denoising:
             raise HushsplatError(f"--frames must be at least 1, got {count}.")
         return [seen] * count
 
-    def shown(self, frame: Frame) -> Float32[Array, "h w 3"]:
+    def shown(self, frame: Image) -> Float32[Array, "h w 3"]:
         """The picture, or the view that was asked for with its scale in the corner."""
         if self.show == "picture":
             return frame.color
@@ -75,7 +75,7 @@ class Denoising:
         given = {
             "--show": self.show != "picture",
             "--weights": self.weights is not None,
-            "--hush.*": self.hush != HushConfig(),
+            "--hush.*": self.hush != DenoiserSettings(),
         }
         useless = [flag for flag, was_given in given.items() if was_given]
         if useless and not set(names) & set(LEARNED):

@@ -27,7 +27,7 @@ from hushsplat.scenes import scene_argument
 from hushsplat.stream import METHODS, Noise, play_side_by_side
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
-from hushsplat.types.frame import Frame
+from hushsplat.types.image import Image
 
 DESCRIPTION = """Draw a scene, as a picture or along a track.
 
@@ -125,7 +125,7 @@ class Render:
             raise HushsplatError("--show and --compare do not go together; leave one of them out.")
         return names
 
-    def _picture(self, names: Sequence[str], frames: Sequence[Frame]) -> Float32[Array, "h w 3"]:
+    def _picture(self, names: Sequence[str], frames: Sequence[Image]) -> Float32[Array, "h w 3"]:
         if len(names) == 1:
             return self.denoising.shown(frames[0])
         labelled = [with_label(frame.color, name) for name, frame in zip(names, frames, strict=True)]

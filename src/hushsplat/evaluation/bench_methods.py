@@ -9,13 +9,13 @@ from time import perf_counter
 
 import numpy as np
 
-from hushsplat.engines.cpu.denoise_names import HushConfig
+from hushsplat.engines.cpu.denoise_names import DenoiserSettings
 from hushsplat.engines.cpu.render_names import RenderOptions
 from hushsplat.evaluation.bench import Case
 from hushsplat.evaluation.bench import measure as measure_times
 from hushsplat.evaluation.denoiser_timing import prepared_step
 from hushsplat.evaluation.results import Row
-from hushsplat.spec.weights import HushWeights
+from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.stream import denoiser
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
@@ -67,7 +67,7 @@ def timing_rows(
 def part_rows(
     case: Case,
     track: str,
-    weights: HushWeights,
+    weights: DenoiserWeights,
     rounds: int,
     on_frame: Callable[[], None] = lambda: None,
 ) -> list[Row]:
@@ -93,14 +93,14 @@ def part_rows(
 def _part_times_ms(
     gaussians: Gaussians,
     cameras: Sequence[Camera],
-    weights: HushWeights,
+    weights: DenoiserWeights,
     zero_shot: bool,
     rounds: int,
     on_frame: Callable[[], None],
 ) -> np.ndarray:
     """[part, camera · round], one of each in turn."""
     options = RenderOptions()
-    base = HushConfig(zero_shot=zero_shot)
+    base = DenoiserSettings(zero_shot=zero_shot)
     variants = [denoiser("hush", weights=weights, config=replace(base, **change)) for change in PARTS.values()]  # type: ignore[arg-type]
     times_ms = np.empty((len(variants), rounds * len(cameras)))
     for column, (turn, camera) in enumerate(product(range(rounds), cameras)):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 from numpy import ndarray as Array
-from PIL import Image
+from PIL import Image as Pillow
 
 from hushsplat.engines.cpu.denoise_names import Denoiser, view_picture
 from hushsplat.engines.cpu.render_names import RenderOptions, decode_color, render, render_sorted, sample_visibility
@@ -23,11 +23,11 @@ from hushsplat.io.captures.capture import load_photograph
 from hushsplat.io.images import to_bytes
 from hushsplat.io.legend import BAR_HEIGHT, BAR_WIDTH, with_scale
 from hushsplat.scenes import scene_argument
-from hushsplat.spec.weights import HushWeights
+from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.stream import Noise, denoiser, observe
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
-from hushsplat.types.picture import Picture
+from hushsplat.types.image import Image
 
 EXPECTED = Method("expected", "expected")  # what should be seen, drawn like a method
 DRAWN_METRICS = ("psnr", "ssim", "flicker")
@@ -46,7 +46,7 @@ class DrawJob:
     frames: tuple[int, ...]  # that count
     metrics: tuple[str, ...]  # of DRAWN_METRICS
     noise: Noise
-    weights: HushWeights | None = None  # of the learned methods
+    weights: DenoiserWeights | None = None  # of the learned methods
 
     @property
     def cost(self) -> int:
@@ -124,11 +124,11 @@ class Truth:
 
     def __init__(self, shot: Shot, scene: Gaussians, options: RenderOptions, folder: Path) -> None:
         self._shot, self._scene, self._options, self._folder = shot, scene, options, folder
-        self._known: dict[int, tuple[Camera, Picture]] = {}
+        self._known: dict[int, tuple[Camera, Image]] = {}
         pixels = shot.cameras[0].width * shot.cameras[0].height
         self._is_kept = not shot.is_still and 2 * len(shot.measured) * pixels * BYTES_KEPT <= MOST_KEPT_BYTES
 
-    def at(self, frame: int) -> Picture:
+    def at(self, frame: int) -> Image:
         """The picture and its depth; of a photograph the depth is not known."""
         camera = self._shot.cameras[frame]
         known = self._known.get(id(camera))
@@ -146,7 +146,7 @@ class Truth:
             with atomic_write(path) as temporary:
                 np.save(temporary, np.dstack([picture.color, picture.depth]), allow_pickle=False)
 
-    def _kept(self, frame: int) -> Picture | None:
+    def _kept(self, frame: int) -> Image | None:
         """A frame that was written, exactly as it would be drawn; None if it was not."""
         camera = self._shot.cameras[frame]
         if not self._is_kept or not self._path(frame).is_file():
@@ -155,7 +155,7 @@ class Truth:
         if values.shape != (camera.height, camera.width, 4) or values.dtype != np.float32:
             return None
         depth = np.ascontiguousarray(values[..., 3])
-        return Picture(np.ascontiguousarray(values[..., :3]), np.zeros_like(depth), depth)
+        return Image(np.ascontiguousarray(values[..., :3]), np.zeros_like(depth), depth)
 
     def _path(self, frame: int) -> Path:
         return picture_path(self._folder, self._shot, EXPECTED, frame).with_suffix(".npy")
@@ -179,12 +179,12 @@ class Truth:
             warp = Warp.between(was, now, previous.depth, self.at(frame).depth)
         return flicker(_error(color, expected), _error(before, previous.color), warp)
 
-    def _drawn(self, camera: Camera) -> Picture:
+    def _drawn(self, camera: Camera) -> Image:
         if self._shot.photograph is None:
             return render_sorted(self._scene, camera, self._options)
         color, _ = load_photograph(self._shot.photograph, width=camera.width)
         empty = np.zeros(color.shape[:2], dtype=np.float32)
-        return Picture(color, empty, empty)
+        return Image(color, empty, empty)
 
 
 def mean_of(
@@ -229,4 +229,4 @@ def _save(path: Path, color: Float32[Array, "h w 3"]) -> None:
     """Quickly rather than small: they are deleted in the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as temporary:
-        Image.fromarray(to_bytes(color)).save(temporary, compress_level=1)
+        Pillow.fromarray(to_bytes(color)).save(temporary, compress_level=1)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hushsplat.engines.cpu.denoise_names import PAPER, HushConfig
+from hushsplat.engines.cpu.denoise_names import PAPER, DenoiserSettings
 from hushsplat.evaluation.plan import METRICS, Reading, Task
 from hushsplat.evaluation.results import Row
 from hushsplat.evaluation.shots import Method, SceneSource, Shot
@@ -112,7 +112,11 @@ def track_tasks(shots: Sequence[Shot], methods: Sequence[Method]) -> list[Task]:
 
 
 def methods_of(
-    names: Sequence[str], scene: NamedScene, reference_samples: int, notes: list[str], config: HushConfig | None = None
+    names: Sequence[str],
+    scene: NamedScene,
+    reference_samples: int,
+    notes: list[str],
+    config: DenoiserSettings | None = None,
 ) -> list[Method]:
     """The methods by name; `hush` on a scene without payload is left out, and a note says so."""
     unknown = [name for name in names if name not in PLAYED]
@@ -125,7 +129,7 @@ def methods_of(
             continue
         learned = name.startswith("hush")
         samples = reference_samples if name == "mean" else 0
-        found.append(Method(name, name, (config or HushConfig()) if learned else None, samples))
+        found.append(Method(name, name, (config or DenoiserSettings()) if learned else None, samples))
     if not found:
         raise MeasureError(f"{scene.name}: none of the methods can be measured; it has no payload for hush.")
     return found
@@ -137,8 +141,8 @@ def ablation_methods(scene: NamedScene, notes: list[str]) -> list[Method]:
     if scene.gaussians.payload is None:
         name = "hush-zero-shot"
         notes.append(f"{scene.name} has no payload: the ablation is of hush-zero-shot.")
-    full = HushConfig()
-    variants: dict[str, HushConfig] = {
+    full = DenoiserSettings()
+    variants: dict[str, DenoiserSettings] = {
         "full": full,
         "trust 1": replace(full, trust="one"),
         **{f"trust heuristic, σ = {sigma:g}": replace(full, trust="heuristic", sigma=sigma) for sigma in SIGMAS},

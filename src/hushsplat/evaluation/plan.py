@@ -11,7 +11,7 @@ from hushsplat.evaluation.draw_jobs import DRAWN_METRICS, EXPECTED, DrawJob
 from hushsplat.evaluation.jobs import Job, Values, digest, run_jobs
 from hushsplat.evaluation.score_jobs import SCORED_METRICS, ScoreJob
 from hushsplat.evaluation.shots import Method, Shot
-from hushsplat.spec.weights import HushWeights
+from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.stream import Noise
 
 METRICS = (*DRAWN_METRICS, *SCORED_METRICS)
@@ -34,9 +34,9 @@ class Measuring:
 
     metrics: tuple[str, ...] = DRAWN_METRICS  # of METRICS
     noise: Noise = field(default_factory=Noise)
-    weights: HushWeights | None = None  # of hush
+    weights: DenoiserWeights | None = None  # of hush
     lpips_weights: Path | None = None
-    zero_shot_weights: HushWeights | None = None  # of hush-zero-shot
+    zero_shot_weights: DenoiserWeights | None = None  # of hush-zero-shot
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from hushsplat.engines.cpu import _engine
 from hushsplat.evaluation.bench import Row
-from hushsplat.spec.state import CHANNELS
+from hushsplat.spec.state import TEMPORAL
 from hushsplat.spec.weights import SHAPES
 
+CHANNELS = TEMPORAL.floats
 FLOAT = 4  # bytes
 EXP2 = 17  # operations: native/vec.h, exp2_negative
 LOG2 = 13  # native/functions.h

@@ -19,7 +19,7 @@ from hushsplat.evaluation.experiments import best_sigma, still_rows, track_rows
 from hushsplat.evaluation.perceptual import DISPLAY, cvvdp_problem, lpips_problem
 from hushsplat.evaluation.plan import METRICS, Measuring, Plan, Task
 from hushsplat.evaluation.results import Results, Row, write_results
-from hushsplat.spec.weights import HushWeights
+from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.types.errors import MeasureError
 
 
@@ -102,7 +102,7 @@ def versions(metrics: Sequence[str]) -> Row:
     return {"hushsplat": hushsplat.__version__, **{name: importlib.metadata.version(name) for name in packages}}
 
 
-def weights_digest(weights: HushWeights) -> str:
+def weights_digest(weights: DenoiserWeights) -> str:
     """A short name for weights."""
     total = sha256()
     for name in sorted(weights.tensors):

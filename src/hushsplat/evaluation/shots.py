@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hushsplat.engines.cpu.denoise_names import LEARNED, HushConfig
+from hushsplat.engines.cpu.denoise_names import LEARNED, DenoiserSettings
 from hushsplat.stream import BLENDED
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import View
@@ -48,7 +48,7 @@ class Method:
 
     label: str  # what tables call it
     name: str  # of hushsplat.stream.METHODS
-    config: HushConfig | None = None  # of the learned ones
+    config: DenoiserSettings | None = None  # of the learned ones
     samples: int = 0  # of `mean`: > 0 draws this many samples at each pose by itself (Ref. N), 0 means along the frames
 
     @property

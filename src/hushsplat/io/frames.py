@@ -12,7 +12,7 @@ from pathlib import Path
 from jaxtyping import Float32
 from numpy import ndarray as Array
 
-from hushsplat.io.images import PICTURE_SUFFIXES, save_picture
+from hushsplat.io.images import PICTURE_SUFFIXES, save_image
 from hushsplat.io.video import DEFAULT_CRF, VIDEO_SUFFIXES, video_writer
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
@@ -51,12 +51,12 @@ def frame_writer(path: Path, seen: Camera | Track, crf: int = DEFAULT_CRF) -> It
     elif kind is OutputKind.PICTURE:
         if frames > 1:
             raise HushsplatError(f"{path}: {frames} frames need a video (.mp4) or numbers (frames/%04d.png).")
-        yield lambda color: save_picture(color, path)
+        yield lambda color: save_image(color, path)
     else:
         pattern = path / IN_FOLDER if kind is OutputKind.FOLDER else path
         pattern.parent.mkdir(parents=True, exist_ok=True)
         numbers = count()
-        yield lambda color: save_picture(color, pattern.with_name(pattern.name % next(numbers)))
+        yield lambda color: save_image(color, pattern.with_name(pattern.name % next(numbers)))
 
 
 def output_kind(path: Path) -> OutputKind:

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32, UInt8
 from numpy import ndarray as Array
-from PIL import Image
+from PIL import Image as Pillow
 
 from hushsplat.io.atomic import atomic_write
 from hushsplat.types.errors import HushsplatError
-from hushsplat.types.picture import Picture
+from hushsplat.types.image import Image
 
 # What Pillow is told per format: quality 95 shows no blocks in noise, and WebP can do without loss.
 SAVE_OPTIONS: dict[str, dict[str, object]] = {
@@ -25,10 +25,10 @@ PICTURE_SUFFIXES = (*SAVE_OPTIONS, ".npy")
 MOST_PX = {"WEBP": 16383}  # a side; the format ends there
 
 
-def save_picture(picture: Picture | Float32[Array, "h w 3"], path: str | os.PathLike[str]) -> None:
+def save_image(picture: Image | Float32[Array, "h w 3"], path: str | os.PathLike[str]) -> None:
     """Write the colour of a picture in the format of the suffix; `.npy` keeps the floats, the others clamp to 0..1."""
     path = Path(path)
-    color = picture.color if isinstance(picture, Picture) else picture
+    color = picture.color if isinstance(picture, Image) else picture
     suffix = path.suffix.lower()
     if suffix not in PICTURE_SUFFIXES:
         raise HushsplatError(
@@ -42,7 +42,7 @@ def save_picture(picture: Picture | Float32[Array, "h w 3"], path: str | os.Path
         if options is None:
             np.save(temporary, color, allow_pickle=False)
         else:
-            Image.fromarray(to_bytes(color)).save(temporary, **options)  # type: ignore[arg-type]
+            Pillow.fromarray(to_bytes(color)).save(temporary, **options)  # type: ignore[arg-type]
 
 
 def to_bytes(color: Float32[Array, "h w 3"]) -> UInt8[Array, "h w 3"]:

@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from hushsplat.io.atomic import atomic_write
-from hushsplat.spec.weights import SHAPES, WIDTH, HushWeights, check_tensor
+from hushsplat.spec.weights import SHAPES, WIDTH, DenoiserWeights, check_tensor
 from hushsplat.types.errors import WeightsError
 
 METADATA = {"format": "hushsplat-denoiser", "version": "1", "width": str(WIDTH)}
@@ -20,7 +20,7 @@ MAX_BYTES = 1 << 20  # ours: the weights are 3 kB; the rest is room for a traine
 _NUMPY_TYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}  # the likely ones, for errors
 
 
-def read_weights(path: str | os.PathLike[str]) -> HushWeights:
+def read_weights(path: str | os.PathLike[str]) -> DenoiserWeights:
     """Read a weights file; one that does not fit this denoiser is refused by the name of the tensor."""
     try:
         return _read(Path(path))
@@ -32,7 +32,7 @@ def read_weights(path: str | os.PathLike[str]) -> HushWeights:
         raise WeightsError(f"{path}: cannot be read: {error.strerror or error}.") from error
 
 
-def default_weights() -> HushWeights:
+def default_weights() -> DenoiserWeights:
     """The weights that come with the package."""
     resource = files("hushsplat").joinpath(*DEFAULT)
     if not resource.is_file():
@@ -43,14 +43,14 @@ def default_weights() -> HushWeights:
         return read_weights(path)
 
 
-def write_weights(weights: HushWeights, path: str | os.PathLike[str]) -> None:
+def write_weights(weights: DenoiserWeights, path: str | os.PathLike[str]) -> None:
     """Write a weights file."""
     content = save({name: np.asarray(weights[name], order="C") for name in SHAPES}, metadata=METADATA)
     with atomic_write(path) as temporary:
         temporary.write_bytes(content)
 
 
-def _read(path: Path) -> HushWeights:
+def _read(path: Path) -> DenoiserWeights:
     size = path.stat().st_size
     if size > MAX_BYTES:
         raise WeightsError(f"has {size} bytes; weights of this denoiser have at most {MAX_BYTES}.")
@@ -61,7 +61,7 @@ def _read(path: Path) -> HushWeights:
             tensor = file.get_slice(name)
             kind = tensor.get_dtype()
             check_tensor(name, tuple(tensor.get_shape()), _NUMPY_TYPES.get(kind, kind))
-        return HushWeights({name: file.get_tensor(name) for name in names})
+        return DenoiserWeights({name: file.get_tensor(name) for name in names})
 
 
 def _check_metadata(metadata: dict[str, str]) -> None:

@@ -1,102 +1,266 @@
-"""All settings of the denoiser: the paper's constants, and a switch for each part that its ablations remove."""
+"""Settings of every denoiser, declared once; `python tools/generate.py` writes all that is derived from them.
+
+The order of the fields is the order of the native and WGSL structs.
+"""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal
 
-from hushsplat.types.errors import DenoiseError
+from hushsplat.types.errors import DenoiseError, HushsplatError
+from hushsplat.types.settings import Settings, Slider, documented, setting
 
 TrustMode = Literal["learned", "one", "heuristic"]
 GateMode = Literal["learned", 0, 1]
 
 
+@documented
 @dataclass(frozen=True)
-class HushConfig:
-    """Settings of the denoiser; what a field does not name is fixed in docs/denoiser.md."""
+class DenoiserSettings(Settings):
+    """Settings of the paper's denoiser; what no field names is fixed in docs/denoiser.md."""
 
-    # frames, >= 1: longest history of the accumulated path; more is calmer and slower to forget.
-    # Paper, "Stage-4 training configuration": n_max accumulated.
-    accumulated_cap_frames: float = 128.0
-    # frames, >= 1: longest history of the denoised path; fewer react faster.
-    # Paper, "Stage-4 training configuration": n_max denoised.
-    denoised_cap_frames: float = 24.0
-    # frames, > 0: how fast the gate hands over to the accumulated path. Paper, equation of the gate: τ = 8; ours is
-    # shorter because the smoothed mean is calm sooner (docs/denoiser.md).
-    tau_frames: float = 2.0
-    # px, > 0: the motion whose compressed magnitude is one half. Paper, "Reprojection and Trust Features": m/(m+20).
-    motion_scale_px: float = 20.0
-    # world units, > 0: depth where neither a pixel nor its neighbours hit anything.
-    # Paper, "Reprojection and Trust Features": "the far plane"; its distance is ours.
-    far_depth: float = 1000.0
-    # largest entry of previous-from-current less the identity, >= 0: up to here the camera counts as static.
-    # Paper, appendix "STAB": "tolerance-based detection on the camera matrix"; the number is ours.
-    static_tolerance: float = 1e-6
+    error: ClassVar[type[HushsplatError]] = DenoiseError
 
-    # Trust of the accumulated path: predicted, always 1, or exp(-sigma · relative depth difference).
-    # Paper, "Ablations".
-    trust: TrustMode = "learned"
-    # no unit, >= 0: how fast the heuristic trust falls with the relative depth difference; not used otherwise.
-    # Paper, "Ablations": grid-searched there; the default is ours.
-    sigma: float = 10.0
-    # Without it the denoised path means the raw colour. Paper, "Ablations": w/o spatial filter.
-    spatial_filter: bool = True
-    # Before the gate, neighbours calm the accumulated path where their lumas agree. Ours; the paper has no such pass.
-    smooth: bool = True
-    # standard errors of the mean, >= 0: a neighbour that differs by this much weighs 1/e. Ours.
-    smooth_errors: float = 2.0
-    # The gate: learned, or g fixed to 0 (accumulated path only) or 1 (denoised path only).
-    # Paper, appendix "Variance Gate Ablation".
-    gate: GateMode = "learned"
-    # For scenes without a payload: V2 is fed as 0 and the filter is isotropic. Paper, "Zero-Shot Transfer".
-    zero_shot: bool = False
+    accumulated_cap_frames: float = setting(
+        128.0,
+        "longest history of the accumulated path; longer is less noisy and slower to react.",
+        unit="frames",
+        low=1,
+        high=1e6,
+        source="Paper, Stage-4 training configuration: n_max accumulated",
+        title="Longest history",
+        slider=Slider(0, 9, 0.25, power_of_two=True),
+    )
+    denoised_cap_frames: float = setting(
+        24.0,
+        "longest history of the denoised path; shorter reacts faster.",
+        unit="frames",
+        low=1,
+        high=1e6,
+        source="Paper, Stage-4 training configuration: n_max denoised",
+        title="Longest denoised history",
+        slider=Slider(0, 8, 0.25, power_of_two=True),
+    )
+    tau_frames: float = setting(
+        2.0,
+        "how fast the gate hands over to the accumulated path.",
+        unit="frames",
+        low=1e-6,
+        high=1e6,
+        source="Paper, equation of the gate: 8; ours is shorter because the smoothed mean has less noise",
+    )
+    motion_scale_px: float = setting(
+        20.0,
+        "motion whose compressed magnitude m / (m + scale) is one half.",
+        unit="px",
+        low=1e-6,
+        high=1e6,
+        source="Paper, Reprojection and Trust Features",
+    )
+    far_depth: float = setting(
+        1000.0,
+        "depth where neither a pixel nor its neighbours hit anything.",
+        unit="world units",
+        low=1e-6,
+        high=1e9,
+        source="Paper, Reprojection and Trust Features: the far plane; its distance is ours",
+    )
+    static_tolerance: float = setting(
+        1e-6,
+        "largest entry of previous-from-current less the identity up to which the camera counts as static.",
+        low=0,
+        high=1,
+        source="Paper, appendix STAB: tolerance-based detection; the number is ours",
+    )
+    trust: TrustMode = setting(
+        "learned",
+        "trust of the accumulated path: predicted, always one, or exp(-sigma · relative depth difference).",
+        source="Paper, Ablations",
+    )
+    sigma: float = setting(
+        10.0,
+        "how fast the heuristic trust falls with the relative depth difference; unused otherwise.",
+        low=0,
+        high=1e6,
+        source="Paper, Ablations: grid-searched there; the default is ours",
+    )
+    spatial_filter: bool = setting(
+        True, "filter this frame before the denoised path averages it.", source="Paper, Ablations: w/o spatial filter"
+    )
+    smooth: bool = setting(
+        True,
+        "average the accumulated mean over 3×3 neighbours whose lumas agree, before the gate.",
+        source="Ours; the paper has no such pass",
+    )
+    smooth_errors: float = setting(
+        2.0,
+        "a neighbour whose luma differs by this much weighs 1/e.",
+        unit="standard errors of the mean",
+        low=0,
+        high=1e6,
+        source="Ours",
+    )
+    gate: GateMode = setting(
+        "learned",
+        "learned, or fixed to 0 (accumulated path only) or 1 (denoised path only).",
+        source="Paper, appendix Variance Gate Ablation",
+    )
+    zero_shot: bool = setting(
+        False,
+        "for scenes without a payload: V2 is 0 and the filter is isotropic.",
+        source="Paper, Zero-Shot Transfer",
+    )
+    stabilise: bool = setting(
+        True,
+        "the last pass, against residual flicker.",
+        source="Paper, Ablations: w/o stabilization pass",
+    )
+    stabilise_weight: float = setting(
+        0.9,
+        "weight of the frame shown before.",
+        low=0,
+        high=1,
+        source="Paper, appendix STAB: a",
+        title="Stabilisation",
+        slider=Slider(0, 1, 0.01),
+    )
+    stabilise_motion_px: float = setting(
+        0.5,
+        "a pixel that moves this far keeps half of that weight.",
+        unit="px",
+        low=1e-6,
+        high=1e9,
+        source="Ours; the paper's weight is the same at any motion, which blurs at 30 frames a second",
+    )
+    stabilise_slack: float = setting(
+        0.04,
+        "how far the frame before may leave the range of the neighbourhood.",
+        unit="colour",
+        low=0,
+        high=1e9,
+        source="Paper, appendix STAB: s",
+    )
+    stabilise_depth: float = setting(
+        0.1,
+        "relative depth difference above which the frame before is dropped.",
+        low=0,
+        high=1,
+        source="Paper, appendix STAB",
+    )
+    stabilise_rescue: float = setting(
+        0.10,
+        "a frame before that differs by less is kept after all.",
+        unit="colour",
+        low=0,
+        high=1e9,
+        source="Paper, appendix STAB: color fix",
+    )
 
-    # The last pass, against residual jitter. Paper, "Ablations": w/o stabilization pass.
-    stabilise: bool = True
-    # no unit, 0..1: weight of the frame shown before. Paper, appendix "STAB": a.
-    stabilise_weight: float = 0.9
-    # px, > 0: a pixel that moves this far keeps half of that weight. Ours: the paper's weight is the same at any
-    # motion, which at its 300 frames per second is about the same thing; at 30 it blurs (docs/denoiser.md).
-    stabilise_motion_px: float = 0.5
-    # colour, >= 0: how far the frame before may leave the range of the neighbourhood. Paper, appendix "STAB": s.
-    stabilise_slack: float = 0.04
-    # no unit, 0..1: relative depth difference above which the frame before is dropped. Paper, appendix "STAB".
-    stabilise_depth: float = 0.1
-    # colour, >= 0: a frame before that differs by less is kept after all. Paper, appendix "STAB": color fix.
-    stabilise_rescue: float = 0.10
 
-    def __post_init__(self) -> None:
-        self._in_range("accumulated_cap_frames", 1.0, 1e6)
-        self._in_range("denoised_cap_frames", 1.0, 1e6)
-        self._in_range("tau_frames", 1e-6, 1e6)
-        self._in_range("motion_scale_px", 1e-6, 1e6)
-        self._in_range("far_depth", 1e-6, 1e9)
-        self._in_range("static_tolerance", 0.0, 1.0)
-        self._in_range("sigma", 0.0, 1e6)
-        self._in_range("smooth_errors", 0.0, 1e6)
-        self._in_range("stabilise_weight", 0.0, 1.0)
-        self._in_range("stabilise_motion_px", 1e-6, 1e9)
-        self._in_range("stabilise_slack", 0.0, 1e9)
-        self._in_range("stabilise_depth", 0.0, 1.0)
-        self._in_range("stabilise_rescue", 0.0, 1e9)
-        self._one_of("trust", get_args(TrustMode))
-        self._one_of("gate", get_args(GateMode))
-        for name in ("spatial_filter", "smooth", "zero_shot", "stabilise"):
-            self._one_of(name, (True, False))
-
-    def _in_range(self, name: str, least: float, largest: float) -> None:
-        value = getattr(self, name)
-        number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-        if not (number and least <= value <= largest):
-            raise DenoiseError(f"{name} must be a number from {least:g} to {largest:g}, got {value!r}.")
-        object.__setattr__(self, name, float(value))  # 8 means 8.0
-
-    def _one_of(self, name: str, choices: tuple[object, ...]) -> None:
-        value = getattr(self, name)
-        if not any(value == choice and type(value) is type(choice) for choice in choices):
-            options = ", ".join(repr(choice) for choice in choices)
-            raise DenoiseError(f"{name} must be one of {options}, got {value!r}.")
+PAPER = DenoiserSettings(tau_frames=8.0, smooth=False, stabilise_motion_px=1e9)  # the paper's passes and constants
 
 
-PAPER = HushConfig(tau_frames=8.0, smooth=False, stabilise_motion_px=1e9)  # its passes and constants
+@documented
+@dataclass(frozen=True)
+class MeanSettings(Settings):
+    """Settings of `mean`."""
+
+    error: ClassVar[type[HushsplatError]] = DenoiseError
+
+    static_tolerance: float = setting(
+        1e-6, "as `static_tolerance` of the denoiser.", low=0, high=1, source="docs/denoiser.md, Static camera"
+    )
+
+
+@documented
+@dataclass(frozen=True)
+class TaaSettings(Settings):
+    """Settings of `taa`."""
+
+    error: ClassVar[type[HushsplatError]] = DenoiseError
+
+    cap_frames: float = setting(128.0, "longest history; as the other running means.", unit="frames", low=1, high=1e6)
+    gamma: float = setting(
+        1.0,
+        "how far history may leave the neighbourhood.",
+        unit="standard deviations",
+        low=0,
+        high=1e6,
+        source="Salvi 2016: 0.75 to 1.25",
+    )
+    far_depth: float = setting(1000.0, "as `far_depth` of the denoiser.", unit="world units", low=1e-6, high=1e9)
+    static_tolerance: float = setting(1e-6, "as `static_tolerance` of the denoiser.", low=0, high=1)
+
+
+@documented
+@dataclass(frozen=True)
+class StTaaSettings(Settings):
+    """Settings of `st-taa`."""
+
+    error: ClassVar[type[HushsplatError]] = DenoiseError
+
+    cap_frames: float = setting(
+        128.0,
+        "longest history.",
+        unit="frames",
+        low=1,
+        high=1e6,
+        source="Paper, ST-TAA (128); StochasticSplats' viewer",
+    )
+    reach: float = setting(
+        100.0,
+        "history farther than this from what is seen is not used.",
+        unit="world units",
+        low=0,
+        high=1e9,
+        source="StochasticSplats' viewer",
+    )
+    far_depth: float = setting(1000.0, "as `far_depth` of the denoiser.", unit="world units", low=1e-6, high=1e9)
+    static_tolerance: float = setting(1e-6, "as `static_tolerance` of the denoiser.", low=0, high=1)
+
+
+@documented
+@dataclass(frozen=True)
+class SvgfSettings(Settings):
+    """Settings of `svgf` and `svgf-tuned`; the defaults are the paper's (appendix SVGF Baseline Details)."""
+
+    error: ClassVar[type[HushsplatError]] = DenoiseError
+
+    alpha: float = setting(0.02, "least weight of a new colour.", low=0, high=1)
+    moments_alpha: float = setting(0.02, "least weight of a new luminance and its square.", low=0, high=1)
+    running_mean: bool = setting(True, "short histories: a new sample weighs 1 / length, if that is more.")
+    depth_threshold: float = setting(
+        0.4, "history is dropped unless 2 of the 4 nearest depths differ by less (relative).", low=0, high=1e6
+    )
+    sigma_depth: float = setting(0.3, "relative depth difference at which a tap weighs 1/e.", low=1e-6, high=1e6)
+    sigma_luma: float = setting(
+        8.0,
+        "luminance difference at which a tap weighs 1/e.",
+        unit="standard deviations",
+        low=1e-6,
+        high=1e6,
+    )
+    passes: int = setting(0, "0: the paper's one 3×3 pass; 1..5: à-trous passes of SVGF.", low=0, high=5)
+    kernel: Literal[5, 3] = setting(5, "taps a side of an à-trous pass: 5 (B3 spline) or 3 (binomial).")
+    feedback: bool = setting(True, "the first à-trous pass becomes the history; no effect where passes is 0.")
+    far_depth: float = setting(1000.0, "as `far_depth` of the denoiser.", unit="world units", low=1e-6, high=1e9)
+    static_tolerance: float = setting(1e-6, "as `static_tolerance` of the denoiser.", low=0, high=1)
+
+
+LITERAL_SVGF = SvgfSettings(running_mean=False)  # the paper's words; its history never starts, see docs/denoiser.md
+# Found on our own scene by benchmarks/tune_svgf.py, and frozen: 28.46 dB there, where `svgf` has 27.73. (In two goes:
+# with alpha up to 0.1 first, then from the best of that with more choices.) In the first go the best with several
+# passes and the first fed back, as SVGF is known, had 26.48: what is fed back is blurred again in every frame.
+TUNED_SVGF = SvgfSettings(
+    alpha=0.3,
+    moments_alpha=0.2,
+    depth_threshold=0.7,
+    sigma_depth=1.0,
+    sigma_luma=2.0,
+    passes=1,
+    kernel=5,
+    feedback=False,
+)
+
+DECLARED_SETTINGS = (DenoiserSettings, MeanSettings, TaaSettings, StTaaSettings, SvgfSettings)

@@ -1,8 +1,10 @@
-"""What the denoiser keeps from frame to frame: 16 floats a pixel, and the camera they were made with."""
+"""What denoisers keep from frame to frame: the layout of each state, declared once, and the state of the CPU."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from jaxtyping import Float32
@@ -11,71 +13,132 @@ from numpy import ndarray as Array
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import DenoiseError
 
-CHANNELS = 16
 
+@dataclass(frozen=True)
+class Channel:
+    """A named run of floats of each pixel."""
 
-class StateChannels:
-    """Names for the channels of `values`, whatever kind of array holds them; all are views, nothing is copied."""
-
-    values: Any  # [h, w, 16]
-
-    @property
-    def accumulated(self) -> Any:
-        """S, the mean of raw colours: YCoCg."""
-        return self.values[..., 0:3]
-
-    @property
-    def squared_luma(self) -> Any:
-        """The mean of Y² of the raw colours."""
-        return self.values[..., 3]
-
-    @property
-    def accumulated_frames(self) -> Any:
-        """n_s, the history length of the accumulated path."""
-        return self.values[..., 4]
-
-    @property
-    def accumulated_trust(self) -> Any:
-        """t_s, 0..1."""
-        return self.values[..., 5]
-
-    @property
-    def denoised(self) -> Any:
-        """D, the mean of filtered colours: YCoCg."""
-        return self.values[..., 6:9]
-
-    @property
-    def denoised_frames(self) -> Any:
-        """n_h, the history length of the denoised path."""
-        return self.values[..., 9]
-
-    @property
-    def denoised_trust(self) -> Any:
-        """t_h, 0..1."""
-        return self.values[..., 10]
-
-    @property
-    def stabilised(self) -> Any:
-        """The frame shown last: RGB."""
-        return self.values[..., 11:14]
-
-    @property
-    def depth(self) -> Any:
-        """Hole-filled depth: camera-space z in world units, > 0."""
-        return self.values[..., 14]
+    name: str
+    floats: int
+    meaning: str
 
 
 @dataclass(frozen=True)
-class TemporalState(StateChannels):
-    """The denoiser's memory; its channels have the names of `StateChannels`, the sixteenth is spare."""
+class StateLayout:
+    """All channels of a state, in the order in which they lie in memory."""
 
-    values: Float32[Array, "h w 16"]
+    name: str
+    channels: tuple[Channel, ...]
+
+    @cached_property
+    def floats(self) -> int:
+        """Per pixel."""
+        return sum(channel.floats for channel in self.channels)
+
+    @cached_property
+    def places(self) -> Mapping[str, Any]:
+        """Name: index of a single float, slice of several."""
+        places: dict[str, Any] = {}
+        start = 0
+        for channel in self.channels:
+            places[channel.name] = start if channel.floats == 1 else slice(start, start + channel.floats)
+            start += channel.floats
+        return places
+
+
+TEMPORAL = StateLayout(
+    "temporal",
+    (
+        Channel("accumulated", 3, "S, the mean of raw colours: YCoCg"),
+        Channel("squared_luma", 1, "mean of Y² of the raw colours"),
+        Channel("accumulated_frames", 1, "n_s, history length of the accumulated path, frames"),
+        Channel("accumulated_trust", 1, "t_s, 0..1"),
+        Channel("denoised", 3, "D, the mean of filtered colours: YCoCg"),
+        Channel("denoised_frames", 1, "n_h, history length of the denoised path, frames"),
+        Channel("denoised_trust", 1, "t_h, 0..1"),
+        Channel("stabilised", 3, "the frame shown last: RGB"),
+        Channel("depth", 1, "hole-filled depth: camera-space z, world units, > 0"),
+        Channel("spare", 1, "unused; a pixel is 64 bytes, one cache line"),
+    ),
+)
+MEAN = StateLayout("mean", (Channel("mean", 3, "mean RGB since the camera stopped"),))
+TAA = StateLayout(
+    "taa", (Channel("mean", 3, "mean RGB"), Channel("frames", 1, "history length"), Channel("spare", 4, "unused"))
+)
+ST_TAA = StateLayout(
+    "st-taa",
+    (
+        Channel("mean", 3, "mean RGB"),
+        Channel("frames", 1, "history length"),
+        Channel("position", 3, "mean position in the camera's space"),
+        Channel("spare", 1, "unused"),
+    ),
+)
+SVGF = StateLayout(
+    "svgf",
+    (
+        Channel("mean", 3, "integrated RGB"),
+        Channel("moments", 2, "integrated luminance and its square"),
+        Channel("frames", 1, "history length"),
+        Channel("depth", 1, "hole-filled depth"),
+        Channel("spare", 1, "unused"),
+    ),
+)
+LAYOUTS = {layout.name: layout for layout in (TEMPORAL, MEAN, TAA, ST_TAA, SVGF)}
+
+
+class StateChannels:
+    """Access to the channels of `values` by name (`state.accumulated`), whatever kind of array holds them."""
+
+    layout: StateLayout
+    values: Any  # [h, w, layout.floats]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("layout", "values"):
+            raise AttributeError(name)
+        place = self.layout.places.get(name)
+        if place is None:
+            raise AttributeError(f"a {self.layout.name} state has no channel '{name}'")
+        return self.values[..., place]
+
+
+@dataclass(frozen=True)
+class State(StateChannels):
+    """A denoiser's memory on the CPU; its channels have the names of its layout.
+
+    Attributes:
+        method: the denoiser it belongs to; another one refuses it.
+        values: [h, w, floats of the layout].
+        camera: of the frame that it was made by.
+        layout: names of the channels.
+        frames: since the last restart, where a method counts them for the whole picture.
+    """
+
+    method: str
+    values: Float32[Array, "h w c"]
     camera: Camera
+    layout: StateLayout = field(default=TEMPORAL, repr=False)
+    frames: int = 0
 
     def __post_init__(self) -> None:
-        expected = (self.camera.height, self.camera.width, CHANNELS)
+        expected = (self.camera.height, self.camera.width, self.layout.floats)
         if self.values.shape != expected:
             raise DenoiseError(
                 f"a state of shape {self.values.shape} does not fit its camera; {self.camera.width}×"
                 f"{self.camera.height} px need {expected}. Pass None to start without history."
             )
+
+    def numpy(self) -> State:
+        """Itself: its arrays are numpy's already."""
+        return self
+
+
+def check_state_of(state: Any, method: str) -> None:
+    """Refuse another method's state by name."""
+    if state is None:
+        return
+    found = getattr(state, "method", type(state).__name__)
+    if found != method:
+        raise DenoiseError(
+            f"a state of '{found}' was given to '{method}'; pass the state that '{method}' returned, or None to start."
+        )

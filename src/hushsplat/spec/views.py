@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float, Float32
 from numpy import ndarray as Array
 
-from hushsplat.spec.settings import HushConfig
+from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.types.errors import DenoiseError
-from hushsplat.types.frame import Frame
+from hushsplat.types.image import Image
 
 ANCHORS = np.array(  # of the colour map, from low to high: dark violet, blue, teal, green, yellow
     [(68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (253, 231, 37)], dtype=np.float64
@@ -73,13 +73,13 @@ class ViewPicture:
     scale: Scale | None
 
 
-def view_picture(frame: Frame, show: str, config: HushConfig | None = None) -> ViewPicture:
+def view_picture(frame: Image, show: str, config: DenoiserSettings | None = None) -> ViewPicture:
     """Draw a view of a frame that was made with views; the config gives frames their longest history."""
     if show not in SHOWN:
         raise DenoiseError(f"a view is one of {', '.join(SHOWN)}, got '{show}'.")
     if frame.views is None:
         raise DenoiseError(f"the frame has no views, so {show} cannot be shown; denoise with with_views=True.")
-    config = config or HushConfig()
+    config = config or DenoiserSettings()
     name, scale = SHOWN[show]
     values = frame.views[name]
     if show == "frames_s":

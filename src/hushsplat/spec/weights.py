@@ -34,7 +34,7 @@ SHAPES: dict[str, tuple[int, ...]] = {  # of every tensor; a weight is [out, in 
 
 
 @dataclass(frozen=True)
-class HushWeights:
+class DenoiserWeights:
     """All tensors of the denoiser by name; whatever is in here has the right shape and is finite."""
 
     tensors: Mapping[str, Float32[Array, "*_"]]
@@ -67,3 +67,27 @@ def check_tensor(name: str, shape: tuple[int, ...], dtype: str) -> None:
         raise WeightsError(f"tensor '{name}' has shape {list(shape)}, expected {list(SHAPES[name])}.")
     if dtype != "float32":
         raise WeightsError(f"tensor '{name}' is of type {dtype}, expected float32.")
+
+
+# Tensors in the order in which engines take them as one array of floats. A pointwise weight is [input][output], a
+# depthwise one [tap][channel]: eight outputs or channels side by side.
+PACKED: tuple[tuple[str, str], ...] = (  # name in the engine's struct, tensor
+    ("encode", "accumulated.0"),
+    ("depthwise1", "accumulated.1"),
+    ("point1", "accumulated.2"),
+    ("point2", "accumulated.3"),
+    ("depthwise2", "accumulated.4"),
+    ("point3", "accumulated.5"),
+    ("head", "accumulated.head"),
+    ("denoised_depthwise", "denoised.depthwise"),
+    ("denoised_head", "denoised.head"),
+)
+
+
+def packed(weights: DenoiserWeights) -> Float32[Array, " n"]:
+    """All weights as one array: each layer's weight, then its bias, in the order of PACKED; gamma last."""
+    parts: list[Array] = []
+    for _, tensor in PACKED:
+        weight = weights[f"{tensor}.weight"]
+        parts += [weight.reshape(len(weight), -1).T.ravel(), weights[f"{tensor}.bias"]]
+    return np.concatenate([*parts, np.array([weights.gamma])]).astype(np.float32)

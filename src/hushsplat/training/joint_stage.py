@@ -25,14 +25,14 @@ from hushsplat.engines.torch.colour import rgb_from_ycocg, ycocg_from_rgb
 from hushsplat.engines.torch.filter import Ellipse, binomial_blur, filter_color
 from hushsplat.engines.torch.gate import standard_error
 from hushsplat.engines.torch.lpips import Lpips
-from hushsplat.engines.torch.networks import Denoiser
+from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.engines.torch.pipeline import step as twin_step
 from hushsplat.engines.torch.reproject import move_pixels, relative_difference
 from hushsplat.engines.torch.smooth import mixed, neighbour_weights
-from hushsplat.engines.torch.tensors import TensorFrame, TensorObservation, TensorState
+from hushsplat.engines.torch.tensors import TensorImage, TensorObservation, TensorState
 from hushsplat.io.scenes.scene import save
 from hushsplat.io.weights import default_weights, write_weights
-from hushsplat.spec.settings import HushConfig
+from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.spec.state import CHANNELS, TemporalState
 from hushsplat.training.chain_cameras import chain_cameras, chain_kind, paced
 from hushsplat.training.losses import similarity
@@ -43,8 +43,8 @@ from hushsplat.types import colour
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import PAYLOAD_FLOATS, Gaussians
 from hushsplat.types.motion import CameraMotion
-from hushsplat.types.observation import Observation, VisibilitySample
-from hushsplat.types.picture import Picture
+from hushsplat.types.observation import Observation, Visibility
+from hushsplat.types.image import Image
 
 STAGE4_PLY, DENOISER = "stage4.ply", "denoiser.safetensors"
 FIRST_BLUR = 1.854  # softplus of it is 2: training begins with the zero-shot kernel
@@ -68,11 +68,11 @@ class LastFrame:
     """What a step takes its gradient of."""
 
     camera: Camera
-    visibility: VisibilitySample
+    visibility: Visibility
     observation: Observation
     state: TemporalState | None
-    target: Picture
-    before: Picture | None  # the clean picture of the frame before, for the disocclusion mask
+    target: Image
+    before: Image | None  # the clean picture of the frame before, for the disocclusion mask
     near_static: bool
 
 
@@ -82,7 +82,7 @@ class JointStage:
     def __init__(self, subject: Subject, settings: Stage4, seed: int, lpips: Lpips | None = None) -> None:
         self.subject, self.settings, self.seed, self.lpips = subject, settings, seed, lpips
         torch.manual_seed(seed)
-        self.denoiser = Denoiser.from_weights(default_weights()) if settings.transfer else Denoiser()
+        self.denoiser = DenoiserNetworks.from_weights(default_weights()) if settings.transfer else DenoiserNetworks()
         self.payload = torch.nn.Parameter(first_payload(len(subject.gaussians), seed))
         groups: list[dict[str, Any]] = [
             {"params": [*self.denoiser.accumulated.parameters(), *self.denoiser.denoised.parameters()]},
@@ -117,11 +117,11 @@ class JointStage:
         reached = psnr(frame.views["composite"].detach().numpy(), np.clip(last.target.color, 0, 1))
         return {"loss": loss.item(), "psnr": reached, **{name: term.item() for name, term in terms.items()}}
 
-    def _config(self, index: int) -> HushConfig:
+    def _config(self, index: int) -> DenoiserSettings:
         warming = index < self.settings.gate_warmup and not self.settings.transfer
-        return HushConfig(zero_shot=not self.settings.payload, gate=1 if warming else "learned")
+        return DenoiserSettings(zero_shot=not self.settings.payload, gate=1 if warming else "learned")
 
-    def _play(self, index: int, rng: Generator, config: HushConfig) -> LastFrame:
+    def _play(self, index: int, rng: Generator, config: DenoiserSettings) -> LastFrame:
         """A chain up to its last frame: clean history first, then real noise, as the engine sees it."""
         settings, subject = self.settings, self.subject
         longest = 2 * (settings.longest_chain / 2) ** min(1.0, index / max(1, FADE_SHARE * settings.steps))
@@ -156,13 +156,13 @@ class JointStage:
 
     def _observe(
         self, camera: Camera, index: int, place: int, payload: Float32[Array, "n 10"] | None
-    ) -> tuple[VisibilitySample, Observation]:
+    ) -> tuple[Visibility, Observation]:
         visibility = sample_visibility(self.subject.gaussians, camera, seed=self.seed + index, frame=place)
         observation = decode(visibility, self.subject.gaussians, camera)
         view = None if payload is None else decode_neural_view(visibility, payload, camera)
         return visibility, replace(observation, neural_view=view)
 
-    def _clean(self, camera: Camera) -> Picture:
+    def _clean(self, camera: Camera) -> Image:
         draw = render_sorted if self.settings.target == "reference" else render_ordered
         return draw(self.subject.gaussians, camera)
 
@@ -173,7 +173,7 @@ class JointStage:
 
     def _terms(
         self,
-        frame: TensorFrame,
+        frame: TensorImage,
         observation: TensorObservation,
         target: Float[Tensor, "h w 3"],
         hidden: Bool[Tensor, "h w"] | None,
@@ -202,7 +202,7 @@ class JointStage:
         return terms
 
     def _votes(
-        self, frame: TensorFrame, observation: TensorObservation, target: Float[Tensor, "h w 3"]
+        self, frame: TensorImage, observation: TensorObservation, target: Float[Tensor, "h w 3"]
     ) -> Float[Tensor, ""]:
         """Both trusts; the denoised path against the filtered target, for its blur is common to all it weighs."""
         history, views = frame.history, frame.views
@@ -220,7 +220,7 @@ class JointStage:
         # What smoothing leaves of an error is what counts: of the noise of a sample little, of a wrong place all.
         luma = ycocg_from_rgb(views["accumulated"].detach())[..., 0]
         error = standard_error(views["variance"][..., 0].detach(), views["accumulated_frames"][..., 0].detach())
-        weights = neighbour_weights(luma, error, HushConfig())
+        weights = neighbour_weights(luma, error, DenoiserSettings())
         return votes + trust_votes(
             history.accumulated_frames,
             views["accumulated_trust"][..., 0],
@@ -243,7 +243,7 @@ class JointStage:
         sizes, rng = self.settings.chains, np.random.default_rng(self.seed)
         cameras = chain_cameras(view, "drift", frames, sizes, self.subject.radius, rng)
         weights, payload = self.denoiser.to_weights(), self.payload.detach().numpy() if self.settings.payload else None
-        state, config = None, HushConfig(zero_shot=not self.settings.payload)
+        state, config = None, DenoiserSettings(zero_shot=not self.settings.payload)
         for place, camera in enumerate(cameras):
             _, observation = self._observe(camera, -1, place, payload)
             frame, state = engine_step(observation, camera, state, weights=weights, config=config)
@@ -288,7 +288,7 @@ def first_payload(count: int, seed: int) -> Float[Tensor, "n 10"]:
     return payload
 
 
-def neural_view(payload: Float[Tensor, "n 10"], visibility: VisibilitySample, camera: Camera) -> Float[Tensor, "h w 4"]:
+def neural_view(payload: Float[Tensor, "n 10"], visibility: Visibility, camera: Camera) -> Float[Tensor, "h w 4"]:
     """V0..V3 of one sample, differentiable in the payload: the twin of `decode_neural_view`."""
     plane, depth = torch.from_numpy(visibility.primitive_id[0]).long(), torch.from_numpy(visibility.depth[0])
     hit = plane >= 0
@@ -306,7 +306,7 @@ def neural_view(payload: Float[Tensor, "n 10"], visibility: VisibilitySample, ca
     return torch.zeros(*plane.shape, 4).index_put((hit,), values)
 
 
-def clean_state(picture: Picture, camera: Camera, frames: int, config: HushConfig) -> TemporalState:
+def clean_state(picture: Image, camera: Camera, frames: int, config: DenoiserSettings) -> TemporalState:
     """The paper's fake start: what so many frames without noise leave behind."""
     mean = colour.ycocg_from_rgb(picture.color)
     state = TemporalState(np.zeros((*picture.depth.shape, CHANNELS), dtype=np.float32), camera)
@@ -322,11 +322,11 @@ def clean_state(picture: Picture, camera: Camera, frames: int, config: HushConfi
 
 @torch.no_grad()
 def disocclusion(
-    picture: Picture, camera: Camera, before: Picture, camera_before: Camera, settings: Stage4
+    picture: Image, camera: Camera, before: Image, camera_before: Camera, settings: Stage4
 ) -> Bool[Tensor, "h w"]:
     """Where the clean pictures say that something else was seen before: by depth and by colour, where it is opaque."""
     motion = CameraMotion.between(camera_before, camera, 0.0)
-    depth = torch.from_numpy(np.where(picture.depth > 0, picture.depth, HushConfig().far_depth))
+    depth = torch.from_numpy(np.where(picture.depth > 0, picture.depth, DenoiserSettings().far_depth))
     motion_px, depth_before = move_pixels(depth, camera_before, camera, motion)
     height, width = depth.shape
     column = torch.arange(width) + torch.floor(motion_px[..., 0] + 0.5).long()

@@ -19,7 +19,7 @@ from safetensors.torch import save as safetensors_bytes
 from torch import Tensor
 
 from hushsplat.io.atomic import atomic_write
-from hushsplat.io.images import save_picture
+from hushsplat.io.images import save_image
 from hushsplat.training.log import Journal, Ticker
 from hushsplat.training.settings import TrainConfig, checked, config_from_text, config_text
 from hushsplat.training.stage import Plan, Stage
@@ -107,7 +107,7 @@ def _run_stage(
         if last or count % config.log_every == 0 or count % config.measure_every == 0:
             journal.write(plan.name, count, metrics)
         if last or count % config.preview_every == 0:
-            save_picture(stage.preview(), folder / PREVIEWS / f"{plan.name}-{count:06d}.png")
+            save_image(stage.preview(), folder / PREVIEWS / f"{plan.name}-{count:06d}.png")
         if not last and count % config.checkpoint_every == 0:
             _write_checkpoint(folder / CHECKPOINT, plan.name, count, stage.state())
         watch(Progress(plan.name, count, plan.steps, ticker.seconds_left(count), metrics))

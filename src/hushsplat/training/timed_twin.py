@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from hushsplat.engines.cpu.denoise_names import HushConfig
+from hushsplat.engines.cpu.denoise_names import DenoiserSettings
 from hushsplat.engines.cpu.render_names import RenderOptions
-from hushsplat.engines.torch.networks import Denoiser
+from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.engines.torch.pipeline import step
 from hushsplat.engines.torch.tensors import TensorObservation, TensorState
 from hushsplat.evaluation.bench import Frames
@@ -29,8 +29,8 @@ def twin_frames(method: str, weights: Any = None) -> dict[str, Frames]:
 
 
 def _frames(method: str, weights: Any, run: Callable[..., Any]) -> Frames:
-    twin = Denoiser.from_weights(weights_of(weights))
-    config = HushConfig(zero_shot=method == "hush-zero-shot")
+    twin = DenoiserNetworks.from_weights(weights_of(weights))
+    config = DenoiserSettings(zero_shot=method == "hush-zero-shot")
 
     def ready(gaussians: Gaussians, camera: Camera, options: RenderOptions, frame: int) -> Callable[[], Any]:
         before = engine(method, weights=weights, threads=options.threads)

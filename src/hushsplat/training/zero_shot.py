@@ -24,20 +24,20 @@ from hushsplat.engines.torch.accumulate import accumulate
 from hushsplat.engines.torch.colour import rgb_from_ycocg, ycocg_from_rgb
 from hushsplat.engines.torch.filter import filter_color, zero_shot_ellipse
 from hushsplat.engines.torch.gate import luma_variance, standard_error
-from hushsplat.engines.torch.networks import Denoiser
+from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.engines.torch.reproject import reproject
 from hushsplat.engines.torch.smooth import mixed, neighbour_weights
 from hushsplat.engines.torch.tensors import TensorObservation, TensorState
 from hushsplat.engines.torch.trust import accumulated_features, denoised_features
-from hushsplat.spec.settings import HushConfig
-from hushsplat.spec.weights import HushWeights
+from hushsplat.spec.settings import DenoiserSettings
+from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.training.trust_loss import trust_votes
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import TrainingError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.observation import Observation
 
-CONFIG = HushConfig(zero_shot=True)
+CONFIG = DenoiserSettings(zero_shot=True)
 TARGET_EVERY = 5  # frames: exact pictures cost more than the noise
 LATE_SHARE = 0.3  # of the chains begin in the middle: short histories of fast motion
 MEAN_NOISE, LEAST_NOISE = 0.02, 2e-3  # colour²: lessons count relative to their noise; no scene drowns the others
@@ -81,7 +81,7 @@ class Lesson:
     static: bool
 
 
-Report = Callable[[int, int, float, Denoiser], None]  # round, step, loss
+Report = Callable[[int, int, float, DenoiserNetworks], None]  # round, step, loss
 
 
 def record(gaussians: Gaussians, cameras: Sequence[Camera], seed: int) -> RecordedChain:
@@ -101,13 +101,13 @@ def record(gaussians: Gaussians, cameras: Sequence[Camera], seed: int) -> Record
 def train_zero_shot(
     chains: Sequence[RecordedChain],
     settings: ZeroShotSettings,
-    start: HushWeights | None = None,
+    start: DenoiserWeights | None = None,
     report: Report = lambda round_, step, loss, denoiser: None,
-) -> HushWeights:
+) -> DenoiserWeights:
     """Weights for all these chains; the same for the same arguments, on one machine and one thread of PyTorch."""
     rng = np.random.default_rng(settings.seed)
     torch.manual_seed(settings.seed)
-    denoiser = Denoiser() if start is None else Denoiser.from_weights(start)
+    denoiser = DenoiserNetworks() if start is None else DenoiserNetworks.from_weights(start)
     lessons: list[Lesson] = []
     for number in range(settings.rounds):
         weights = denoiser.to_weights()
@@ -121,7 +121,7 @@ def train_zero_shot(
 
 
 @torch.no_grad()
-def play(chain: RecordedChain, weights: HushWeights, share: float, rng: Generator) -> list[Lesson]:
+def play(chain: RecordedChain, weights: DenoiserWeights, share: float, rng: Generator) -> list[Lesson]:
     """Lessons from some of the frames that have a target."""
     frames, state, lessons = len(chain.targets) * TARGET_EVERY, None, []
     start = int(rng.integers(frames // 2 + 1)) if rng.random() < LATE_SHARE else 0
@@ -150,12 +150,12 @@ def _lesson(observation: Observation, camera: Camera, state: TensorState, target
 
 
 def _teach(
-    denoiser: Denoiser,
+    denoiser: DenoiserNetworks,
     lessons: Sequence[Lesson],
     rate: float,
     settings: ZeroShotSettings,
     rng: Generator,
-    report: Callable[[int, float, Denoiser], None],
+    report: Callable[[int, float, DenoiserNetworks], None],
 ) -> None:
     groups = [
         {"params": [*denoiser.accumulated.parameters()], "lr": rate},
@@ -175,7 +175,7 @@ def _teach(
         report(step, loss.item(), denoiser)
 
 
-def lesson_loss(denoiser: Denoiser, lesson: Lesson) -> Float[Tensor, ""]:
+def lesson_loss(denoiser: DenoiserNetworks, lesson: Lesson) -> Float[Tensor, ""]:
     """Votes for both trusts, and the error of what would be shown before stabilisation."""
     features, history, colors = lesson.features.float(), lesson.history.float(), lesson.colors.float()
     color, soft, clean, soft_clean = colors.split(3, -1)

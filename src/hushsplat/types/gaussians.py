@@ -20,14 +20,23 @@ class Gaussians:
 
     Two scale columns make the scene surfels (2DGS: flat, normal = third column of the rotation); three make it
     ellipsoids (3DGS). `sh[:, 0]` is the constant band; a colour is `0.5 + sum(basis * sh)`, clamped at 0 from below.
+    The arrays are read-only, because engines share them: `dataclasses.replace(scene, means=scene.means + 0.5)`.
+
+    Attributes:
+        means: [n, 3], world units.
+        scales: [n, 2 or 3], standard deviations, world units, > 0.
+        rotations: [n, 4], world from local, unit quaternions wxyz.
+        opacities: [n], 0..1.
+        sh: [n, k, 3], k = (degree + 1)², coefficient-major, RGB last.
+        payload: [n, 10], of the denoiser: up, right and forward view vectors, blur; None for most scenes.
     """
 
-    means: Float32[Array, "n 3"]  # world units
-    scales: Float32[Array, "n s"]  # standard deviations, world units, > 0; s = 2 (surfels) or 3 (ellipsoids)
-    rotations: Float32[Array, "n 4"]  # world from local, unit quaternions wxyz
-    opacities: Float32[Array, " n"]  # 0..1
-    sh: Float32[Array, "n k 3"]  # k = (degree + 1)², coefficient-major, RGB last
-    payload: Float32[Array, "n 10"] | None = None  # denoiser payload: up, right and forward view vectors, blur
+    means: Float32[Array, "n 3"]
+    scales: Float32[Array, "n s"]
+    rotations: Float32[Array, "n 4"]
+    opacities: Float32[Array, " n"]
+    sh: Float32[Array, "n k 3"]
+    payload: Float32[Array, "n 10"] | None = None
 
     def __post_init__(self) -> None:
         n = len(self.means)
@@ -48,6 +57,10 @@ class Gaussians:
             raise SceneError(f"scales must have 2 columns (surfels) or 3 (ellipsoids), got {self.scales.shape[1]}.")
         if self.sh.shape[1] not in (1, 4, 9, 16):
             raise SceneError(f"sh must have 1, 4, 9 or 16 coefficients (degree 0 to 3), got {self.sh.shape[1]}.")
+        for name in expected:
+            shared = getattr(self, name).view()
+            shared.flags.writeable = False  # of this view; the caller's own array stays as it is
+            object.__setattr__(self, name, shared)
 
     def __len__(self) -> int:
         return len(self.means)

@@ -1,4 +1,4 @@
-"""The stream between renderers and denoisers: what a stochastic renderer says about each pixel of a frame."""
+"""The stream between renderers and denoisers: what a stochastic renderer knows about each pixel of a frame."""
 
 from __future__ import annotations
 
@@ -7,20 +7,46 @@ from dataclasses import dataclass
 from jaxtyping import Float32, Int32
 from numpy import ndarray as Array
 
+from hushsplat.types.image import Image
+
 
 @dataclass(frozen=True)
-class VisibilitySample:
-    """Which primitive won each pixel's depth test, and how deep; one plane per sample."""
+class Visibility:
+    """Which primitive won each pixel's depth test, and how deep; one plane per sample.
 
-    primitive_id: Int32[Array, "samples h w"]  # index into the Gaussians, -1 where nothing was hit
-    depth: Float32[Array, "samples h w"]  # camera-space z, world units; 0 where nothing was hit
+    Attributes:
+        primitive_id: [samples, h, w], index into the Gaussians, -1 where nothing was hit.
+        depth: [samples, h, w], camera-space z in world units; 0 where nothing was hit.
+    """
+
+    primitive_id: Int32[Array, "samples h w"]
+    depth: Float32[Array, "samples h w"]
+
+    def numpy(self) -> Visibility:
+        """Itself: its arrays are numpy's already."""
+        return self
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One noisy frame as a denoiser sees it: the mean over the frame's samples."""
+    """One noisy frame as a denoiser sees it: the mean over the frame's samples.
 
-    color: Float32[Array, "h w 3"]  # linear in the scene's own colour space, background filled in
-    depth: Float32[Array, "h w"]  # camera-space z, mean over the samples that hit; 0 where none did
-    alpha: Float32[Array, "h w"]  # share of the samples that hit anything
-    neural_view: Float32[Array, "h w 4"] | None = None  # V0..V3 of the payload; None for a scene without payload
+    Attributes:
+        color: [h, w, 3], linear in the scene's own colour space, background filled in.
+        depth: [h, w], camera-space z, mean over the samples that hit; 0 where none did.
+        alpha: [h, w], share of the samples that hit anything.
+        neural_view: [h, w, 4], V0..V3 of the payload; None for a scene without payload.
+    """
+
+    color: Float32[Array, "h w 3"]
+    depth: Float32[Array, "h w"]
+    alpha: Float32[Array, "h w"]
+    neural_view: Float32[Array, "h w 4"] | None = None
+
+    def numpy(self) -> Observation:
+        """Itself: its arrays are numpy's already."""
+        return self
+
+    def image(self) -> Image:
+        """The noisy frame itself as a picture."""
+        return Image(self.color, self.alpha, self.depth)

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32, UInt8
 from numpy import ndarray as Array
-from PIL import Image
+from PIL import Image as Pillow
 
 from hushsplat.engines.cpu.arrays import empty_float32
 from hushsplat.engines.cpu.denoise_names import LEARNED, Denoiser, view_picture
 from hushsplat.engines.cpu.render_names import RenderOptions, decode, render, sample_visibility
 from hushsplat.io.images import to_bytes
 from hushsplat.spec.views import Scale
-from hushsplat.spec.weights import HushWeights
+from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.stream import BLENDED, Raw, denoiser
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import ViewError
-from hushsplat.types.frame import Frame
+from hushsplat.types.image import Image
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.viewer.protocol import PICTURE, Draw, Side
 from hushsplat.viewer.resize import resized_state
@@ -46,7 +46,7 @@ class Drawn:
 class Painter:
     """Draws the frames of one client, one after the other; what it remembers is gone when it is."""
 
-    def __init__(self, weights: HushWeights, options: RenderOptions) -> None:
+    def __init__(self, weights: DenoiserWeights, options: RenderOptions) -> None:
         self._weights = weights
         self._options = options
         self._draw: Draw | None = None
@@ -65,7 +65,7 @@ class Painter:
         """
         self._choose(draw, scene)
         passes: dict[str, float] = {}
-        frames: dict[str, Frame] = {}
+        frames: dict[str, Image] = {}
         if self._denoisers:
             with _timed(passes, "sample"):
                 seen = sample_visibility(scene, camera, samples=draw.samples, frame=frame, options=self._options)
@@ -84,7 +84,7 @@ class Painter:
                 with _timed(passes, name):
                     picture[band] = render(scene, rows_of(camera, band), name, options=self._options).color
                 yield None
-            frames[name] = Frame(picture)
+            frames[name] = Image(picture)
         shown = [_shown(frames[side.method], side, draw) for side in draw.sides]
         yield Drawn(camera, tuple(color for color, _ in shown), tuple(scale for _, scale in shown), passes)
 
@@ -114,9 +114,9 @@ def rows_of(camera: Camera, rows: slice) -> Camera:
     return replace(camera, height=rows.stop - rows.start, cy=camera.cy - rows.start)
 
 
-def with_gamma(weights: HushWeights, gamma: float) -> HushWeights:
+def with_gamma(weights: DenoiserWeights, gamma: float) -> DenoiserWeights:
     """The same weights with another scalar in the gate."""
-    return HushWeights({**weights.tensors, "gate.gamma": np.array(gamma, dtype=np.float32)})
+    return DenoiserWeights({**weights.tensors, "gate.gamma": np.array(gamma, dtype=np.float32)})
 
 
 def probe(scene: Gaussians, camera: Camera, x: float, y: float, options: RenderOptions) -> list[float] | None:
@@ -144,7 +144,7 @@ def middle_depth(scene: Gaussians, camera: Camera, options: RenderOptions) -> fl
     return float(np.percentile(hits, 40)) if len(hits) else None
 
 
-def _shown(frame: Frame, side: Side, draw: Draw) -> tuple[Float32[Array, "h w 3"], Scale | None]:
+def _shown(frame: Image, side: Side, draw: Draw) -> tuple[Float32[Array, "h w 3"], Scale | None]:
     if side.show == PICTURE:
         return frame.color, None
     view = view_picture(frame, side.show, draw.config)
@@ -167,7 +167,7 @@ def jpeg(color: Float32[Array, "h w 3"], sharp: bool) -> bytes:
     """A frame as it is sent: smaller while the camera moves."""
     target = io.BytesIO()
     quality, subsampling = (93, 0) if sharp else (82, 2)
-    Image.fromarray(to_bytes(color)).save(target, "JPEG", quality=quality, subsampling=subsampling)
+    Pillow.fromarray(to_bytes(color)).save(target, "JPEG", quality=quality, subsampling=subsampling)
     return target.getvalue()
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float64
 from numpy import ndarray as Array
 
-from hushsplat.engines.cpu.denoise_names import LEARNED, SHOWN, HushConfig
+from hushsplat.engines.cpu.denoise_names import LEARNED, SHOWN, DenoiserSettings
 from hushsplat.io.captures.poses import Fields, described
 from hushsplat.spec.weights import MIN_GAMMA
 from hushsplat.stream import METHODS
@@ -30,7 +30,7 @@ MAX_FAR = 1e9  # world units: how far a camera may be from the origin
 MAX_SAMPLES = 64  # per pixel and frame
 MAX_GAMMA = 1e4
 PICTURE = "picture"  # shown unless a view behind it is asked for
-TUNABLE = ("accumulated_cap_frames", "denoised_cap_frames", "stabilise_weight")  # numbers of HushConfig
+TUNABLE = ("accumulated_cap_frames", "denoised_cap_frames", "stabilise_weight")  # numbers of DenoiserSettings
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Draw:
 
     sides: tuple[Side, ...] = (Side("hush-zero-shot"),)
     samples: int = 1  # per pixel and frame
-    config: HushConfig = field(default_factory=HushConfig)
+    config: DenoiserSettings = field(default_factory=DenoiserSettings)
     gamma: float | None = None  # of the gate; None: that of the weights
     adapt: bool = True  # fewer pixels while the camera moves, if it must
 
@@ -167,7 +167,7 @@ def _draw(message: Fields) -> Draw:
     adapt = message.values.get("adapt", True)
     if not isinstance(adapt, bool):
         raise ViewError(f"{message.where}: adapt is {described(adapt)}, expected true or false.")
-    return Draw(sides, int(samples), HushConfig(**settings), gamma, adapt)
+    return Draw(sides, int(samples), DenoiserSettings(**settings), gamma, adapt)
 
 
 def _side(side: Fields) -> Side:
@@ -232,6 +232,6 @@ _PARSERS: dict[str, Callable[[Fields], Message]] = {
 
 
 def settings_in_words() -> dict[str, Any]:
-    """The sliders' beginnings: the defaults of HushConfig that the page may change."""
-    config = HushConfig()
+    """The sliders' beginnings: the defaults of DenoiserSettings that the page may change."""
+    config = DenoiserSettings()
     return {one.name: getattr(config, one.name) for one in fields(config) if one.name in TUNABLE}

@@ -15,7 +15,7 @@ from typing import TypeVar
 from hushsplat.engines.cpu import _engine
 from hushsplat.engines.cpu.render_names import RenderOptions
 from hushsplat.io.weights import default_weights
-from hushsplat.spec.weights import HushWeights
+from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.viewer.scene_entry import Exhibit
 
 Result = TypeVar("Result")
@@ -27,7 +27,7 @@ class ViewerOptions:
 
     method: str = "hush"  # what a visit begins with; zero-shot where the scene has no payload
     render: RenderOptions = field(default_factory=RenderOptions)
-    weights: HushWeights | None = None  # of hush; None: those of the package
+    weights: DenoiserWeights | None = None  # of hush; None: those of the package
     max_upload_bytes: int = 2 << 30  # of a file that is dropped on the page; 0: none are taken
     max_clients: int = 32
     max_files: int = 4  # dropped scenes that are open at once, over all clients

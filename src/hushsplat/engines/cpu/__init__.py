@@ -1,1 +1,1 @@
-"""The CPU engine in C++17; see CMakeLists.txt at the root of the project."""
+"""The CPU engine: C++17 in native/, bound as _engine; see CMakeLists.txt at the root of the project."""

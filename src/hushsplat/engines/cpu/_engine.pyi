@@ -1,6 +1,5 @@
 # What module.cpp and the bind_*.cpp offer; arrays are C-contiguous, outputs are written in place.
 from collections.abc import Sequence
-from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,39 +129,64 @@ def decode_view(
     view: _Floats,
 ) -> None: ...
 
-class Trust(Enum):
-    learned = ...
-    one = ...
-    heuristic = ...
-
-class Gate(Enum):
-    learned = ...
-    accumulated = ...
-    denoised = ...
-
+# generated: spec
 class DenoiserSettings:
-    accumulated_cap: float
-    denoised_cap: float
+    accumulated_cap_frames: float
+    denoised_cap_frames: float
     tau_frames: float
+    motion_scale_px: float
+    far_depth: float
+    static_tolerance: float
+    trust: int
+    sigma: float
+    spatial_filter: bool
     smooth: bool
     smooth_errors: float
-    motion_scale_px: float
-    far: float
+    gate: int
+    zero_shot: bool
+    stabilise: bool
     stabilise_weight: float
-    stabilise_motion: float
+    stabilise_motion_px: float
     stabilise_slack: float
     stabilise_depth: float
     stabilise_rescue: float
-    sigma: float
-    trust: Trust
-    gate: Gate
-    filter: bool
-    stabilise: bool
-    zero_shot: bool
+    def __init__(self) -> None: ...
+
+class MeanSettings:
+    static_tolerance: float
+    def __init__(self) -> None: ...
+
+class TaaSettings:
+    cap_frames: float
+    gamma: float
+    far_depth: float
+    static_tolerance: float
+    def __init__(self) -> None: ...
+
+class StTaaSettings:
+    cap_frames: float
+    reach: float
+    far_depth: float
+    static_tolerance: float
+    def __init__(self) -> None: ...
+
+class SvgfSettings:
+    alpha: float
+    moments_alpha: float
+    running_mean: bool
+    depth_threshold: float
+    sigma_depth: float
+    sigma_luma: float
+    passes: int
+    kernel: int
+    feedback: bool
+    far_depth: float
+    static_tolerance: float
     def __init__(self) -> None: ...
 
 VIEW_FLOATS: int
 DENOISER_FLOATS: int
+# end of spec
 
 def denoise(
     color: _Floats,
@@ -183,20 +207,6 @@ def denoise(
 
 class CameraMotion:
     def __init__(self, is_static: bool, lens: _Floats, other_lens: _Floats, change: _Floats) -> None: ...
-
-class SvgfSettings:
-    def __init__(
-        self,
-        alpha: float,
-        moments_alpha: float,
-        running_mean: bool,
-        depth_threshold: float,
-        sigma_depth: float,
-        sigma_luma: float,
-        passes: int,
-        kernel: int,
-        feedback: bool,
-    ) -> None: ...
 
 def baseline_mean(
     color: _Floats,

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from hushsplat.spec.settings import HushConfig
+from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.spec.weights import MIN_GAMMA
 
 INITIAL_GAMMA = 10.0  # ours: a standard error of 0.1 is shown from the denoised path alone
@@ -30,7 +30,7 @@ class Gate(nn.Module):
         self,
         error: Float[Tensor, "h w"],  # standard error of the accumulated mean
         frames: Float[Tensor, "h w"],  # n_s, after this frame
-        config: HushConfig,
+        config: DenoiserSettings,
     ) -> Float[Tensor, "h w"]:
         """The gate of each pixel, 0..1 (paper, equation of the gate)."""
         if config.gate != "learned":

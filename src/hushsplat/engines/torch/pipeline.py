@@ -10,25 +10,25 @@ from hushsplat.engines.torch.accumulate import accumulate
 from hushsplat.engines.torch.colour import rgb_from_ycocg, ycocg_from_rgb
 from hushsplat.engines.torch.filter import filter_color, learned_ellipse, zero_shot_ellipse
 from hushsplat.engines.torch.gate import luma_variance, standard_error
-from hushsplat.engines.torch.networks import Denoiser
+from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.engines.torch.reproject import reproject
 from hushsplat.engines.torch.smooth import smoothed
 from hushsplat.engines.torch.stabilise import stabilise
-from hushsplat.engines.torch.tensors import TensorFrame, TensorObservation, TensorState
+from hushsplat.engines.torch.tensors import TensorImage, TensorObservation, TensorState
 from hushsplat.engines.torch.trust import accumulated_trust, denoised_trust
-from hushsplat.spec.settings import HushConfig
+from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import DenoiseError
 
 
 def step(
-    denoiser: Denoiser,
+    denoiser: DenoiserNetworks,
     observation: TensorObservation,
     camera: Camera,
     state: TensorState | None,  # None on the first frame
-    config: HushConfig,
+    config: DenoiserSettings,
     disoccluded: Bool[Tensor, "h w"] | None = None,  # training knows where nothing was seen before: trusts are 0 there
-) -> tuple[TensorFrame, TensorState]:
+) -> tuple[TensorImage, TensorState]:
     """One frame: the picture to show, and the state for the next one.
 
     Differentiable in the denoiser's parameters, the payload and the colour; the state is detached on both sides. The
@@ -88,10 +88,11 @@ def step(
     }
     depth, spare = history.filled_depth, torch.zeros_like(trust_s)
     values = _stack(moments, frames_s, used_s, denoised, frames_h, used_h, shown, depth, spare)
-    return TensorFrame(shown, views, history), TensorState(values.detach(), camera)
+    method = "hush" if state is None else state.method
+    return TensorImage(shown, views, history), TensorState(values.detach(), camera, method)
 
 
-def _payload(observation: TensorObservation, config: HushConfig) -> Float[Tensor, "h w 4"] | None:
+def _payload(observation: TensorObservation, config: DenoiserSettings) -> Float[Tensor, "h w 4"] | None:
     if config.zero_shot:
         return None
     if observation.neural_view is None:
@@ -100,5 +101,5 @@ def _payload(observation: TensorObservation, config: HushConfig) -> Float[Tensor
 
 
 def _stack(*channels: Tensor) -> Float[Tensor, "h w 16"]:
-    """Pictures of one or more channels, in the order of `StateChannels`."""
+    """Pictures of one or more channels, in the order of the temporal layout."""
     return torch.cat([channel if channel.ndim == 3 else channel[..., None] for channel in channels], dim=-1)

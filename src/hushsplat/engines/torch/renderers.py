@@ -18,8 +18,8 @@ from hushsplat.spec import sampling
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.harmonics import sh_colors
-from hushsplat.types.observation import VisibilitySample
-from hushsplat.types.picture import Picture
+from hushsplat.types.image import Image
+from hushsplat.types.observation import Visibility
 from hushsplat.types.rotations import matrix_from_quaternion
 
 NEAR = 0.2  # world units: centres and fragments must be farther than this; 3DGS
@@ -48,7 +48,7 @@ class Fragments:
 
 def reference(
     gaussians: Gaussians, camera: Camera, *, background: Sequence[float] = (0.0, 0.0, 0.0), near: float = NEAR
-) -> Picture:
+) -> Image:
     """Sorted by the depth of the centres, blended front to back until opaque: what 2DGS and 3DGS draw."""
     fragments = fragments_of(gaussians, camera, near)
     alpha = fragments.alpha
@@ -59,7 +59,7 @@ def reference(
 
 def exact(
     gaussians: Gaussians, camera: Camera, *, background: Sequence[float] = (0.0, 0.0, 0.0), near: float = NEAR
-) -> Picture:
+) -> Image:
     """Sorted by the depth of the fragments in each pixel, blended to the end: the expectation of `raw`."""
     fragments = fragments_of(gaussians, camera, near)
     alpha = fragments.alpha
@@ -80,12 +80,12 @@ def raw(
     frame: int = 0,
     sampler: str = "independent",
     near: float = NEAR,
-) -> VisibilitySample:
+) -> Visibility:
     """Every fragment is kept with probability alpha, and the nearest kept one wins the pixel."""
     fragments = fragments_of(gaussians, camera, near)
     times = [sampling.sequence_index(frame, samples, sample) for sample in range(samples)]
     planes = [nearest_kept(fragments, sampler, seed, t) for t in times]
-    return VisibilitySample(
+    return Visibility(
         np.stack([primitive_id for primitive_id, _ in planes]),
         np.stack([depth for _, depth in planes]).astype(np.float32),
     )
@@ -194,7 +194,7 @@ def _blend(
     camera: Camera,
     background: Sequence[float],
     stop_below: float | None,  # transmittance after which a pixel takes no more layers
-) -> Picture:
+) -> Image:
     """Front-to-back alpha blending: weight = alpha · transmittance, the background behind everything."""
     shape = (camera.height, camera.width)
     transmittance = np.ones(shape)
@@ -212,7 +212,7 @@ def _blend(
     color += transmittance[..., None] * behind
     color2 += transmittance[..., None] * behind**2
     variance = np.maximum(color2 - color**2, 0) if stop_below is None else None
-    return Picture(
+    return Image(
         color=color.astype(np.float32),
         alpha=(1 - transmittance).astype(np.float32),
         depth=np.divide(depth, weights, out=np.zeros(shape), where=weights > 0).astype(np.float32),

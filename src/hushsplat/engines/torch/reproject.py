@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from hushsplat.engines.torch.tensors import History, TensorState
-from hushsplat.spec.settings import HushConfig
-from hushsplat.spec.state import CHANNELS
+from hushsplat.spec.settings import DenoiserSettings
+from hushsplat.spec.state import TEMPORAL
 from hushsplat.types.camera import Camera
 from hushsplat.types.motion import CameraMotion
 
@@ -18,7 +18,9 @@ FARTHEST_PX = 1e9  # stands for a motion that has no number; its compressed magn
 
 
 @torch.no_grad()
-def reproject(depth: Float[Tensor, "h w"], camera: Camera, state: TensorState | None, config: HushConfig) -> History:
+def reproject(
+    depth: Float[Tensor, "h w"], camera: Camera, state: TensorState | None, config: DenoiserSettings
+) -> History:
     """Move the previous state into this frame's camera."""
     filled = fill_holes(depth, config.far_depth)
     if state is None or state.values.shape[:2] != depth.shape:
@@ -140,7 +142,7 @@ def _pixels(like: Float[Tensor, "h w"]) -> tuple[Int[Tensor, "1 w"], Int[Tensor,
 
 def _no_history(filled: Float[Tensor, "h w"]) -> History:
     return History(
-        values=filled.new_zeros(*filled.shape, CHANNELS),
+        values=filled.new_zeros(*filled.shape, TEMPORAL.floats),
         valid=torch.zeros_like(filled, dtype=torch.bool),
         motion_px=filled.new_zeros(*filled.shape, 2),
         relative_depth=torch.ones_like(filled),

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from hushsplat.spec.settings import HushConfig
+from hushsplat.spec.settings import DenoiserSettings
 
 LEAST_DIFFERENCE = 0.01  # ours: luma; a neighbour that differs by this weighs 1/e even if the mean is certain
 NEIGHBOURS = [(y, x) for y in range(3) for x in range(3) if (y, x) != (1, 1)]
@@ -18,7 +18,7 @@ NEIGHBOURS = [(y, x) for y in range(3) for x in range(3) if (y, x) != (1, 1)]
 def smoothed(
     accumulated: Float[Tensor, "h w 3"],  # YCoCg
     error: Float[Tensor, "h w"],  # standard error of its luma
-    config: HushConfig,
+    config: DenoiserSettings,
 ) -> Float[Tensor, "h w 3"]:
     """Mean over 3×3 pixels, of which one counts less the more standard errors its luma is away."""
     if not config.smooth:
@@ -27,7 +27,7 @@ def smoothed(
 
 
 def neighbour_weights(
-    luma: Float[Tensor, "h w"], error: Float[Tensor, "h w"], config: HushConfig
+    luma: Float[Tensor, "h w"], error: Float[Tensor, "h w"], config: DenoiserSettings
 ) -> Float[Tensor, "8 h w"]:
     """Of each pixel's NEIGHBOURS; its own weight is 1."""
     scale = 1 / (config.smooth_errors * error + LEAST_DIFFERENCE)

@@ -8,10 +8,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from hushsplat.engines.torch.tensors import History
-from hushsplat.spec.settings import HushConfig
+from hushsplat.spec.settings import DenoiserSettings
 
 
-def stabilise(composite: Float[Tensor, "h w 3"], history: History, config: HushConfig) -> Float[Tensor, "h w 3"]:
+def stabilise(composite: Float[Tensor, "h w 3"], history: History, config: DenoiserSettings) -> Float[Tensor, "h w 3"]:
     """The composite blended with the frame shown before, within what its neighbourhood allows; never negative."""
     if history.static or not config.stabilise:
         return composite.clamp(min=0)

@@ -1,18 +1,18 @@
-"""What goes through the denoiser, as tensors: the twins of Observation, TemporalState and Frame."""
+"""What goes through the denoiser, as tensors: the handles of the torch engine."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from hushsplat.spec.state import StateChannels, TemporalState
+from hushsplat.spec.state import TEMPORAL, State, StateChannels, StateLayout
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import DenoiseError
-from hushsplat.types.frame import Frame
+from hushsplat.types.image import Image
 from hushsplat.types.observation import Observation
 
 LARGEST_VALUE = 1e9  # ours: of a colour or a depth; beyond, squares and quotients leave float32
@@ -26,6 +26,7 @@ class TensorObservation:
     color: Float[Tensor, "h w 3"]  # RGB, background filled in
     depth: Float[Tensor, "h w"]  # camera-space z, world units; 0 where nothing was hit
     neural_view: Float[Tensor, "h w 4"] | None = None  # V0..V3 of the payload
+    alpha: Float[Tensor, "h w"] | None = None  # share of the samples that hit anything
 
     @staticmethod
     def from_numpy(
@@ -39,7 +40,18 @@ class TensorObservation:
             torch.tensor(observation.color, dtype=dtype, device=device),
             torch.tensor(observation.depth, dtype=dtype, device=device),
             None if view is None else torch.tensor(view, dtype=dtype, device=device),
+            torch.tensor(observation.alpha, dtype=dtype, device=device),
         )
+
+    def numpy(self) -> Observation:
+        """The same frame as float32 arrays."""
+        view = None if self.neural_view is None else _array(self.neural_view)
+        alpha = (self.depth > 0).float() if self.alpha is None else self.alpha
+        return Observation(_array(self.color), _array(self.depth), _array(alpha), view)
+
+    def image(self) -> Image:
+        """The noisy frame itself as a picture."""
+        return self.numpy().image()
 
     def checked(self, camera: Camera) -> TensorObservation:
         """The same frame with nothing in it that is not finite; refused if it has not the camera's size."""
@@ -57,28 +69,31 @@ class TensorObservation:
             color=torch.where(usable[..., None], self.color, 0),
             depth=torch.where(usable, self.depth, 0),
             neural_view=view,
+            alpha=self.alpha,
         )
 
 
 @dataclass(frozen=True)
 class TensorState(StateChannels):
-    """The denoiser's memory; its channels have the names of `StateChannels`."""
+    """The denoiser's memory; its channels have the names of its layout."""
 
     values: Float[Tensor, "h w 16"]
     camera: Camera
+    method: str = "hush"
+    layout: StateLayout = field(default=TEMPORAL, repr=False)
 
     @staticmethod
     def from_numpy(
-        state: TemporalState,
+        state: State,
         dtype: torch.dtype = torch.float32,
         device: torch.device | str = "cpu",
     ) -> TensorState:
         """The same state as a tensor."""
-        return TensorState(torch.tensor(state.values, dtype=dtype, device=device), state.camera)
+        return TensorState(torch.tensor(state.values, dtype=dtype, device=device), state.camera, state.method)
 
-    def to_numpy(self) -> TemporalState:
+    def numpy(self) -> State:
         """The same state as a float32 array."""
-        return TemporalState(_array(self.values), self.camera)
+        return State(self.method, _array(self.values), self.camera)
 
 
 @dataclass(frozen=True)
@@ -91,6 +106,7 @@ class History(StateChannels):
     relative_depth: Float[Tensor, "h w"]  # r, 0..1; 1 where not valid
     filled_depth: Float[Tensor, "h w"]  # of this frame, > 0
     static: bool  # the camera has not moved
+    layout: StateLayout = field(default=TEMPORAL, repr=False)
 
     def compressed_motion(self, scale_px: float) -> Float[Tensor, "h w"]:
         """c, 0..1: how far a pixel moved, one half at the scale."""
@@ -99,16 +115,16 @@ class History(StateChannels):
 
 
 @dataclass(frozen=True)
-class TensorFrame:
+class TensorImage:
     """A denoised picture and what lies behind it, all of it differentiable."""
 
     color: Float[Tensor, "h w 3"]
-    views: dict[str, Float[Tensor, "h w _"]]  # by the names in core/frame.py
+    views: dict[str, Float[Tensor, "h w _"]]  # by the names of spec.passes.VIEWS
     history: History  # what this frame found of the one before; training asks how good it was
 
-    def to_numpy(self) -> Frame:
+    def numpy(self) -> Image:
         """The same frame as float32 arrays."""
-        return Frame(_array(self.color), {name: _array(view) for name, view in self.views.items()})
+        return Image(_array(self.color), views={name: _array(view) for name, view in self.views.items()})
 
 
 def _array(tensor: Tensor) -> np.ndarray:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from hushsplat.engines.torch.tensors import History
-from hushsplat.spec.settings import HushConfig
+from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.spec.weights import WIDTH
 
 
@@ -49,7 +49,7 @@ def accumulated_features(
     color_ycocg: Float[Tensor, "h w 3"],
     neural_view: Float[Tensor, "h w 4"] | None,
     history: History,
-    config: HushConfig,
+    config: DenoiserSettings,
 ) -> Float[Tensor, "h w 8"]:
     """What t_s is predicted from, in the order of the paper's first table of inputs."""
     motion = history.compressed_motion(config.motion_scale_px)
@@ -70,7 +70,7 @@ def accumulated_features(
 def denoised_features(
     color_ycocg: Float[Tensor, "h w 3"],
     history: History,
-    config: HushConfig,
+    config: DenoiserSettings,
 ) -> Float[Tensor, "h w 8"]:
     """What t_h is predicted from, in the order of the paper's second table of inputs."""
     motion = history.compressed_motion(config.motion_scale_px)
@@ -93,7 +93,7 @@ def accumulated_trust(
     color_ycocg: Float[Tensor, "h w 3"],
     neural_view: Float[Tensor, "h w 4"] | None,
     history: History,
-    config: HushConfig,
+    config: DenoiserSettings,
 ) -> Float[Tensor, "h w"]:
     """t_s: 1 on a static camera, where samples are alike and the plain mean is best; 0 where there is no history."""
     if history.static or config.trust == "one":
@@ -109,7 +109,7 @@ def denoised_trust(
     network: DenoisedTrust,
     color_ycocg: Float[Tensor, "h w 3"],
     history: History,
-    config: HushConfig,
+    config: DenoiserSettings,
 ) -> Float[Tensor, "h w"]:
     """t_h, 0 where there is no history."""
     trust = network(denoised_features(color_ycocg, history, config))

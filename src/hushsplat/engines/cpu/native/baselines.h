@@ -1,11 +1,13 @@
-// What one step of a baseline takes and gives; denoise/baselines/ says what each of them computes.
+// What one step of a baseline takes and gives; engines/cpu/baselines.py says what each of them computes.
 #pragma once
 
 #include <cstddef>
 
+#include "spec.h"
+
 namespace hush {
 
-constexpr int kHistoryFloats = 8;  // per pixel and state
+constexpr int kHistoryFloats = kTaaStateFloats;  // per pixel; taa, st-taa and svgf have the same
 
 // Two cameras, one frame apart. `change` holds the rows of [R - I, t], where [R t] takes a point to the other camera.
 struct CameraMotion {
@@ -24,16 +26,6 @@ struct BaselineStep {
     float far;              // world units: depth where neither a pixel nor its neighbours hit anything
     float* history;         // [h][w][8]
     float* shown;           // [h][w][3]
-};
-
-struct SvgfSettings {
-    float alpha, moments_alpha;  // least weights of a new sample
-    bool running_mean;           // short histories: 1 / length instead, if that is more
-    float depth_threshold;       // relative
-    float sigma_depth, sigma_luma;
-    int passes;     // 0: the adaptation of the paper (one 3×3 pass); else à-trous passes
-    int kernel;     // taps a side: 5 or 3
-    bool feedback;  // the first pass becomes the history
 };
 
 }  // namespace hush

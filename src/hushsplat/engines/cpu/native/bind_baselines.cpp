@@ -64,20 +64,6 @@ void bind_baselines(nb::module_& m) {
                 for (int k = 0; k < 12; ++k) self->change[k] = change.data()[k];
             },
             "is_static"_a, "lens"_a, "other_lens"_a, "change"_a);
-    nb::class_<hush::SvgfSettings>(m, "SvgfSettings")
-        .def(
-            "__init__",
-            [](hush::SvgfSettings* self, float alpha, float moments_alpha, bool running_mean, float depth_threshold,
-               float sigma_depth, float sigma_luma, int passes, int kernel, bool feedback) {
-                if (passes < 0 || passes > 5)
-                    throw nb::value_error("there are 0 to 5 passes");  // more would leave the margins
-                if (kernel != 3 && kernel != 5) throw nb::value_error("a kernel has 3 or 5 taps a side");
-                new (self) hush::SvgfSettings{alpha,      moments_alpha, running_mean, depth_threshold, sigma_depth,
-                                              sigma_luma, passes,        kernel,       feedback};
-            },
-            "alpha"_a, "moments_alpha"_a, "running_mean"_a, "depth_threshold"_a, "sigma_depth"_a, "sigma_luma"_a,
-            "passes"_a, "kernel"_a, "feedback"_a);
-
     m.def(
         "baseline_mean",
         [](Colors color, Pixels depth, std::optional<Colors> previous, int frames, int threads, Shown history,
@@ -90,32 +76,30 @@ void bind_baselines(nb::module_& m) {
         "color"_a, "depth"_a, "previous"_a.none(), "frames"_a, "threads"_a, "history"_a, "shown"_a);
     m.def(
         "baseline_st_taa",
-        [](Colors color, Pixels depth, Before previous, const hush::CameraMotion& motion, float far, float cap,
-           float reach, int threads, After history, Shown shown) {
-            hush::BaselineStep step = step_of(color, depth, previous, motion, far, threads, history, shown);
+        [](Colors color, Pixels depth, Before previous, const hush::CameraMotion& motion, const hush::StTaaSettings& settings, int threads, After history, Shown shown) {
+            hush::BaselineStep step = step_of(color, depth, previous, motion, settings.far_depth, threads, history, shown);
             nb::gil_scoped_release release;
-            hush::kernels().baseline_st_taa(step, cap, reach);
+            hush::kernels().baseline_st_taa(step, settings.cap_frames, settings.reach);
         },
-        "color"_a, "depth"_a, "previous"_a.none(), "motion"_a, "far"_a, "cap"_a, "reach"_a, "threads"_a, "history"_a,
+        "color"_a, "depth"_a, "previous"_a.none(), "motion"_a, "settings"_a, "threads"_a, "history"_a,
         "shown"_a);
     m.def(
         "baseline_taa",
-        [](Colors color, Pixels depth, Before previous, const hush::CameraMotion& motion, float far, float cap,
-           float gamma, int threads, After history, Shown shown) {
-            hush::BaselineStep step = step_of(color, depth, previous, motion, far, threads, history, shown);
+        [](Colors color, Pixels depth, Before previous, const hush::CameraMotion& motion, const hush::TaaSettings& settings, int threads, After history, Shown shown) {
+            hush::BaselineStep step = step_of(color, depth, previous, motion, settings.far_depth, threads, history, shown);
             nb::gil_scoped_release release;
-            hush::kernels().baseline_taa(step, cap, gamma);
+            hush::kernels().baseline_taa(step, settings.cap_frames, settings.gamma);
         },
-        "color"_a, "depth"_a, "previous"_a.none(), "motion"_a, "far"_a, "cap"_a, "gamma"_a, "threads"_a, "history"_a,
+        "color"_a, "depth"_a, "previous"_a.none(), "motion"_a, "settings"_a, "threads"_a, "history"_a,
         "shown"_a);
     m.def(
         "baseline_svgf",
-        [](Colors color, Pixels depth, Before previous, const hush::CameraMotion& motion, float far,
+        [](Colors color, Pixels depth, Before previous, const hush::CameraMotion& motion,
            const hush::SvgfSettings& settings, int threads, After history, Shown shown) {
-            hush::BaselineStep step = step_of(color, depth, previous, motion, far, threads, history, shown);
+            hush::BaselineStep step = step_of(color, depth, previous, motion, settings.far_depth, threads, history, shown);
             nb::gil_scoped_release release;
             hush::kernels().baseline_svgf(step, settings);
         },
-        "color"_a, "depth"_a, "previous"_a.none(), "motion"_a, "far"_a, "settings"_a, "threads"_a, "history"_a,
+        "color"_a, "depth"_a, "previous"_a.none(), "motion"_a, "settings"_a, "threads"_a, "history"_a,
         "shown"_a);
 }

@@ -26,38 +26,7 @@ void require_size(const hush::DenoiseStep& step, const T& array) {
 }  // namespace
 
 void bind_denoise(nb::module_& m) {
-    using Settings = hush::DenoiserSettings;
-    nb::enum_<hush::Trust>(m, "Trust")
-        .value("learned", hush::Trust::learned)
-        .value("one", hush::Trust::one)
-        .value("heuristic", hush::Trust::heuristic);
-    nb::enum_<hush::Gate>(m, "Gate")
-        .value("learned", hush::Gate::learned)
-        .value("accumulated", hush::Gate::accumulated)
-        .value("denoised", hush::Gate::denoised);
-    nb::class_<Settings>(m, "DenoiserSettings")
-        .def("__init__", [](Settings* self) { new (self) Settings{}; })
-        .def_rw("accumulated_cap", &Settings::accumulated_cap)
-        .def_rw("denoised_cap", &Settings::denoised_cap)
-        .def_rw("tau_frames", &Settings::tau_frames)
-        .def_rw("smooth", &Settings::smooth)
-        .def_rw("smooth_errors", &Settings::smooth_errors)
-        .def_rw("motion_scale_px", &Settings::motion_scale_px)
-        .def_rw("far", &Settings::far)
-        .def_rw("stabilise_weight", &Settings::stabilise_weight)
-        .def_rw("stabilise_motion", &Settings::stabilise_motion)
-        .def_rw("stabilise_slack", &Settings::stabilise_slack)
-        .def_rw("stabilise_depth", &Settings::stabilise_depth)
-        .def_rw("stabilise_rescue", &Settings::stabilise_rescue)
-        .def_rw("sigma", &Settings::sigma)
-        .def_rw("trust", &Settings::trust)
-        .def_rw("gate", &Settings::gate)
-        .def_rw("filter", &Settings::filter)
-        .def_rw("stabilise", &Settings::stabilise)
-        .def_rw("zero_shot", &Settings::zero_shot);
-
-    m.attr("VIEW_FLOATS") = hush::kViewFloats;
-    m.attr("DENOISER_FLOATS") = sizeof(hush::DenoiserWeights) / sizeof(float);
+    
     m.def(
         "denoise",
         [](Array<const float, nb::shape<-1, -1, 3>> color, Array<const float, nb::shape<-1, -1>> depth,
@@ -65,7 +34,7 @@ void bind_denoise(nb::module_& m) {
            std::optional<Array<const float, nb::shape<-1, -1, hush::kStateFloats>>> previous, bool is_static,
            Array<const float, nb::shape<4>> intrinsics, Array<const float, nb::shape<4>> previous_intrinsics,
            Array<const float, nb::shape<3, 4>> motion, Array<const float, nb::shape<-1>> weights,
-           const Settings& settings, int threads, Array<float, nb::shape<-1, -1, hush::kStateFloats>> state,
+           const hush::DenoiserSettings& settings, int threads, Array<float, nb::shape<-1, -1, hush::kStateFloats>> state,
            Array<float, nb::shape<-1, -1, 3>> shown,
            std::optional<Array<float, nb::shape<-1, -1, hush::kViewFloats>>> views) {
             hush::DenoiseStep step{};

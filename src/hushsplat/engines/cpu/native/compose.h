@@ -80,7 +80,7 @@ HUSH_INLINE void repeat_edges(const DenoiseStep& step, int left, int right, floa
 // Share of the denoised path.
 HUSH_INLINE f32x8 gate_of(const DenoiseStep& step, f32x8 error, f32x8 frames) {
     const DenoiserSettings& set = step.settings;
-    if (set.gate != Gate::learned) return splat(set.gate == Gate::denoised ? 1.0f : 0.0f);
+    if (set.gate != Gate::learned) return splat(set.gate == Gate::one ? 1.0f : 0.0f);
     const f32x8 ripe = splat(1) - exp2_negative(frames * splat(-kLog2E / set.tau_frames));
     return splat(1) - ripe * (splat(1) - min(error * splat(std::fmax(step.weights->gamma, 1e-4f)), splat(1)));
 }
@@ -110,7 +110,7 @@ HUSH_INLINE void accumulate_row(const DenoiseStep& step, const Pyramid& pyramid,
         };
         const f32x8 kept_s = load(channel(kAccumulatedFrames)) * trust_s, longer_s = kept_s + splat(1),
                     share_s = quotient(kept_s, longer_s);
-        const f32x8 frames_s = min(longer_s, splat(set.accumulated_cap));
+        const f32x8 frames_s = min(longer_s, splat(set.accumulated_cap_frames));
         for (int c = 0; c < 3; ++c) update(kAccumulated + c, now[c], share_s);
         update(kSquaredLuma, now[0] * now[0], share_s);
         store(channel(kAccumulatedFrames), frames_s);
@@ -118,7 +118,7 @@ HUSH_INLINE void accumulate_row(const DenoiseStep& step, const Pyramid& pyramid,
         const f32x8 kept_h = load(channel(kDenoisedFrames)) * trust_h, longer_h = kept_h + splat(1),
                     share_h = quotient(kept_h, longer_h);
         for (int c = 0; c < 3; ++c) update(kDenoised + c, value[c], share_h);
-        store(channel(kDenoisedFrames), min(longer_h, splat(set.denoised_cap)));
+        store(channel(kDenoisedFrames), min(longer_h, splat(set.denoised_cap_frames)));
         store(channel(kDenoisedTrust), trust_h);
         if (owned.row && step.views) {
             f32x8 rgb[3];

@@ -193,7 +193,7 @@ HUSH_INLINE void filter_row_isotropic(const Pyramid& pyramid, int y, int left, i
 
 // This frame's value on the denoised path, for columns left .. right - 1 of a row: Y, Co, Cg, anything.
 HUSH_INLINE void filter_row(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right, float* out) {
-    if (!step.settings.filter) {
+    if (!step.settings.spatial_filter) {
         std::memcpy(out, pyramid.row(0, y) + 4 * left, (size_t)(right - left) * sizeof(f32x4));
     } else if (step.settings.zero_shot || !step.neural_view) {
         filter_row_isotropic(pyramid, y, left, right, out);

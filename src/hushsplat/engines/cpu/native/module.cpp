@@ -68,6 +68,7 @@ void bind_baselines(nb::module_& m);
 void bind_denoise(nb::module_& m);
 void bind_gradient(nb::module_& m);
 void bind_recycled(nb::module_& m);
+void bind_spec(nb::module_& m);
 
 NB_MODULE(_engine, m) {
     nb::set_leak_warnings(false);  // graphs of PyTorch that live until the process ends hold on to our objects
@@ -176,6 +177,7 @@ NB_MODULE(_engine, m) {
         },
         "id"_a, "depth"_a, "payload"_a, "axes"_a, "threads"_a, "view"_a);
 
+    bind_spec(m);
     bind_denoise(m);
     bind_gradient(m);
     bind_baselines(m);

@@ -125,7 +125,7 @@ private:
             f32x8 rgb[4], own = load(depth[1] + x);
             load_color(step, x, y, rgb);
             const i32x8 usable = own >= splat(0), hit = own > splat(0);
-            if (any(~hit)) own = select(hit, own, borrowed_depth(depth, x, step.settings.far));
+            if (any(~hit)) own = select(hit, own, borrowed_depth(depth, x, step.settings.far_depth));
             const f32x8 zero = splat(0), r = select(usable, rgb[0], zero), g = select(usable, rgb[1], zero),
                         b = select(usable, rgb[2], zero);
             const f32x8 half_g = splat(0.5f) * g, sides = splat(0.25f) * (r + b);

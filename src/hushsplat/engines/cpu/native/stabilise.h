@@ -32,7 +32,9 @@ HUSH_INLINE void stabilise(const DenoiserSettings& set, const float* const compo
         kept[c] = min(max(load(history + (kStabilised + c) * kPlane), color[c] - tolerance), color[c] + tolerance);
         largest = max(largest, abs(color[c] - kept[c]));
     }
-    const f32x8 known = load(history + kValid * kPlane), steady = (known - splat(1)) * splat(set.stabilise_motion);
+    // `known` is 2 less the compressed motion m / (m + motion_scale_px) where there is history.
+    const f32x8 known = load(history + kValid * kPlane);
+    const f32x8 steady = (known - splat(1)) * splat(set.stabilise_motion_px / set.motion_scale_px);
     const f32x8 slow = quotient(steady, steady + splat(2) - known);  // 1 at rest, one half at the motion that is set
     const i32x8 same =
         (known > splat(0.5f)) & ((load(history + kDepthDifference * kPlane) <= splat(set.stabilise_depth)) |

@@ -26,8 +26,8 @@ HUSH_INLINE f32x8 forward_view(const DenoiseStep& step, int x, int y, int count)
 HUSH_INLINE void trust_features(const DenoiseStep& step, const Pyramid& pyramid, int y, int left, int right,
                                 const float* history, const float* compressed_row, float* accumulated,
                                 float* denoised) {
-    const f32x8 frames_scale = splat(1 / step.settings.accumulated_cap),
-                denoised_scale = splat(1 / step.settings.denoised_cap);
+    const f32x8 frames_scale = splat(1 / step.settings.accumulated_cap_frames),
+                denoised_scale = splat(1 / step.settings.denoised_cap_frames);
     for (int x = left; x < right; x += 8, history += 8, compressed_row += 8, accumulated += 8, denoised += 8) {
         f32x8 now[4];
         pyramid.load_pixels(x, y, now);

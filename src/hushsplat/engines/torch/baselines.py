@@ -1,10 +1,39 @@
 """Slow, independent versions of the baselines in float64: one readable function each, the meaning of the fast ones."""
 
+from __future__ import annotations
+
 import numpy as np
+
+from hushsplat.spec.denoisers import ConfiguredDenoiser
+from hushsplat.spec.settings import SvgfSettings, TaaSettings
+from hushsplat.spec.state import State
+from hushsplat.types.camera import Camera
+from hushsplat.types.image import Image
+from hushsplat.types.observation import Observation
 
 FAR = 1000.0
 LARGEST = 1e9
 LUMA = np.array([0.25, 0.5, 0.25])
+
+
+def step(
+    denoiser: ConfiguredDenoiser, observation: Observation, camera: Camera, state: State | None
+) -> tuple[Image, State]:
+    """One frame of a baseline; a state of another picture size is dropped."""
+    if state is not None and state.values.shape[:2] != (camera.height, camera.width):
+        state = None
+    settings, frames, first = denoiser.settings, 0, camera
+    if denoiser.layout.name == "mean":
+        shown, history, frames = mean(observation, camera, state)
+        first = camera if state is None or frames == 1 else state.camera
+    elif isinstance(settings, TaaSettings):
+        shown, history = taa(observation, camera, state, settings.gamma, settings.cap_frames)
+    elif isinstance(settings, SvgfSettings):
+        shown, history = svgf(observation, camera, state, settings)
+    else:
+        shown, history = st_taa(observation, camera, state)
+    after = State(denoiser.name, history.astype(np.float32), first, denoiser.layout, frames)
+    return Image(shown.astype(np.float32)), after
 
 
 def clean(observation):
@@ -117,7 +146,7 @@ def st_taa(observation, camera, state):
     frames = np.zeros(depth.shape)
     old_color, old_position = np.zeros(color.shape), np.zeros(position.shape)
     if state is not None:
-        history = state.history.astype(np.float64)
+        history = state.values.astype(np.float64)
         if is_static(state.camera, camera):
             old_color, frames, old_position = history[..., :3], history[..., 3], history[..., 4:7]
         else:
@@ -143,7 +172,7 @@ def taa(observation, camera, state, gamma, cap):
     old, frames = np.zeros(color.shape), np.zeros(depth.shape)
     if state is not None:
         history, valid, *_ = history_before(
-            state.history.astype(np.float64), state.camera, camera, filled_by_mean(depth)
+            state.values.astype(np.float64), state.camera, camera, filled_by_mean(depth)
         )
         old, frames = history[..., :3], np.where(valid, history[..., 3], 0)
         if not is_static(state.camera, camera):
@@ -160,7 +189,7 @@ def svgf(observation, camera, state, config):
     luma = (color @ LUMA)[..., None]
     integrated, frames = np.concatenate([color, luma, luma**2], axis=-1), np.ones(depth.shape)
     if state is not None:
-        old = state.history.astype(np.float64)
+        old = state.values.astype(np.float64)
         history, known, z, x, y = history_before(old, state.camera, camera, depth)
         there = texels(old[..., 6], x, y, (0, 1))
         close = np.abs(z - there) / np.maximum(z, there) < config.depth_threshold

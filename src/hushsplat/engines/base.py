@@ -1,0 +1,132 @@
+"""The protocol that every engine follows, and the choice of one by name.
+
+An engine executes: it owns its arrays, and what it gives out (Scene, Visibility, Observation, State, Image) are handles
+with `.numpy()`. Nothing is read back unless somebody calls that. An engine is added by one line in ENGINES.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Protocol, runtime_checkable
+
+from hushsplat.spec.denoisers import ConfiguredDenoiser
+from hushsplat.types import observation as plain
+from hushsplat.types.camera import Camera
+from hushsplat.types.errors import RenderError
+from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.image import Image as PlainImage
+from hushsplat.types.options import Noise, RenderOptions
+
+ENGINES = {  # name: module that has its class as ENGINE
+    "cpu": "hushsplat.engines.cpu.engine",
+    "torch": "hushsplat.engines.torch.engine",
+}
+
+
+@runtime_checkable
+class Scene(Protocol):
+    """Gaussians as an engine holds them; made by `upload`, owned by whoever called it."""
+
+    @property
+    def count(self) -> int:
+        """Number of Gaussians."""
+
+    @property
+    def has_payload(self) -> bool:
+        """Whether its observations have a neural view."""
+
+    @property
+    def bytes(self) -> int:
+        """Memory of the engine for it, beside the arrays of the Gaussians."""
+
+
+@runtime_checkable
+class Visibility(Protocol):
+    """Who is seen in each pixel."""
+
+    def numpy(self) -> plain.Visibility:
+        """Read back."""
+
+
+@runtime_checkable
+class Observation(Protocol):
+    """One noisy frame."""
+
+    @property
+    def neural_view(self) -> Any:
+        """V0..V3, None for a scene without payload."""
+
+    def image(self) -> Image:
+        """The noisy frame itself as a picture."""
+
+    def numpy(self) -> plain.Observation:
+        """Read back."""
+
+
+@runtime_checkable
+class State(Protocol):
+    """What a denoiser keeps; `method` names the one it belongs to."""
+
+    @property
+    def method(self) -> str:
+        """Name of the denoiser."""
+
+    @property
+    def camera(self) -> Camera:
+        """Of the frame it was made by."""
+
+
+@runtime_checkable
+class Image(Protocol):
+    """A finished picture."""
+
+    def numpy(self) -> PlainImage:
+        """Read back."""
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Executes rendering and denoising; knows no methods, no files, no loops."""
+
+    @property
+    def name(self) -> str:
+        """As in ENGINES."""
+
+    def upload(self, gaussians: Gaussians, options: RenderOptions | None = None) -> Scene:
+        """Prepare Gaussians for drawing; refuses values that are not finite."""
+
+    def with_payload(self, scene: Any, payload: Any) -> Scene:
+        """The same scene with another payload [n, 10] (or None); everything else is shared."""
+
+    def sample(self, scene: Any, camera: Camera, noise: Noise, options: RenderOptions) -> Visibility:
+        """Stochastic visibility: each fragment kept with probability alpha, the nearest kept one wins."""
+
+    def decode(self, visibility: Any, scene: Any, camera: Camera, options: RenderOptions) -> Observation:
+        """Colour, depth, alpha and neural view of a visibility sample."""
+
+    def denoise(
+        self,
+        denoiser: ConfiguredDenoiser,
+        observation: Any,  # of this engine, or one of plain arrays
+        camera: Camera,
+        state: Any,  # of this engine, None on the first frame
+        options: RenderOptions,
+        with_views: bool = False,
+    ) -> tuple[Image, State]:
+        """One frame of the stream, denoised, and the state for the next one; a pure function of its inputs."""
+
+    def resize(self, state: Any, camera: Camera) -> State | None:
+        """The state for a picture of another size; None if the method starts anew."""
+
+    def render(self, scene: Any, camera: Camera, method: str, options: RenderOptions, with_depth: bool = True) -> Image:
+        """A blended picture: `reference` or `exact`."""
+
+    def release_memory(self) -> None:
+        """Give pooled buffers back to the system."""
+
+
+def engine(name: str = "cpu") -> Engine:
+    """The engine of that name."""
+    if name not in ENGINES:
+        raise RenderError(f"engine must be one of {', '.join(ENGINES)}, got '{name}'.")
+    return import_module(ENGINES[name]).ENGINE()

@@ -1,0 +1,222 @@
+"""The CPU engine behind the protocol of engines/base.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float32
+from numpy import ndarray as Array
+from PIL import Image as Pillow
+
+from hushsplat.engines.cpu import _engine, baselines, denoise
+from hushsplat.engines.cpu.arrays import empty_float32, empty_int32, native_background, native_camera
+from hushsplat.spec.denoisers import ConfiguredDenoiser
+from hushsplat.spec.sampling import key_salt, level_table, sequence_index
+from hushsplat.spec.state import State, check_state_of
+from hushsplat.types.camera import Camera
+from hushsplat.types.errors import RenderError, SceneError
+from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.image import Image
+from hushsplat.types.observation import Observation, Visibility
+from hushsplat.types.options import Noise, RenderOptions
+
+KEPT_FRAMES = 3.0  # ours, by eye: history of another picture size counts as few frames, new ones take over at once
+
+
+@dataclass(frozen=True, eq=False)
+class CpuScene:
+    """Gaussians in spatially ordered chunks; colours and payload are read from the arrays of the Gaussians."""
+
+    gaussians: Gaussians = field(repr=False)
+    native: _engine.Scene = field(repr=False)
+
+    @property
+    def count(self) -> int:
+        """Number of Gaussians."""
+        return len(self.gaussians)
+
+    @property
+    def has_payload(self) -> bool:
+        """Whether its observations have a neural view."""
+        return self.gaussians.payload is not None
+
+    @property
+    def bytes(self) -> int:
+        """Memory beside the arrays of the Gaussians."""
+        return self.native.bytes
+
+
+class CpuEngine:
+    """C++ on all cores, AVX2 or portable."""
+
+    name = "cpu"
+
+    def upload(self, gaussians: Gaussians, options: RenderOptions | None = None) -> CpuScene:
+        """Order the Gaussians in space and precompute what does not depend on the camera."""
+        for name in ("means", "scales", "rotations", "opacities", "sh"):
+            if not np.isfinite(getattr(gaussians, name)).all():
+                raise SceneError(f"{name} holds values that are not finite; remove those Gaussians first.")
+        arrays = (gaussians.means, gaussians.scales, gaussians.rotations, gaussians.opacities)
+        threads = (options or RenderOptions()).threads
+        return CpuScene(gaussians, _engine.Scene(*map(np.ascontiguousarray, arrays), threads))
+
+    def with_payload(self, scene: CpuScene, payload: Float32[Array, "n 10"] | None) -> CpuScene:
+        """The same scene with another payload."""
+        return replace(scene, gaussians=replace(scene.gaussians, payload=payload))
+
+    def sample(self, scene: CpuScene, camera: Camera, noise: Noise, options: RenderOptions) -> Visibility:
+        """Who is seen in each pixel, `samples` times: the same bits for the same noise."""
+        samples, seed, sampler = noise.samples, int(noise.seed), noise.sampler
+        times = [sequence_index(int(noise.frame), samples, sample) for sample in range(samples)]
+        levels = np.stack([level_table(sampler, seed, t) for t in times])
+        salts = np.array([key_salt(sampler, seed, t) for t in times], dtype=np.uint32)
+        primitive_id = empty_int32(samples, camera.height, camera.width)
+        depth = empty_float32(samples, camera.height, camera.width)
+        native = native_camera(camera, options.near)
+        scene.native.stochastic(native, levels, salts, options.threads, primitive_id, depth)
+        return Visibility(primitive_id, depth)
+
+    def decode(self, visibility: Visibility, scene: CpuScene, camera: Camera, options: RenderOptions) -> Observation:
+        """Colour by spherical harmonics, depth, alpha, and V0..V3 where the scene has a payload."""
+        depth, alpha = _depth_and_alpha(visibility)
+        return Observation(
+            color=decode_color(visibility, scene, camera, options),
+            depth=depth,
+            alpha=alpha,
+            neural_view=decode_neural_view(visibility, scene, camera, options) if scene.has_payload else None,
+        )
+
+    def denoise(
+        self,
+        denoiser: ConfiguredDenoiser,
+        observation: Any,
+        camera: Camera,
+        state: Any,
+        options: RenderOptions,
+        with_views: bool = False,
+    ) -> tuple[Image, State]:
+        """One frame: the paper's passes in one sweep, or a baseline."""
+        check_state_of(state, denoiser.name)
+        step = denoise.step if denoiser.layout.name == "temporal" else baselines.step
+        return step(denoiser, observation.numpy(), camera, state, options.threads, with_views)
+
+    def resize(self, state: State, camera: Camera) -> State | None:
+        """A temporal state at another picture size with a short history; baselines start anew."""
+        if (camera.height, camera.width) == state.values.shape[:2]:
+            return state
+        if state.layout.name != "temporal":
+            return None
+        planes = [
+            # Depths are not interpolated: between two of them there is no surface.
+            _resized_plane(state.values[..., place], camera, nearest=place == state.layout.places["depth"])
+            for place in range(state.layout.floats)
+        ]
+        values, resized = np.stack(planes, axis=-1), state.camera.resized(camera.width, camera.height)
+        after = replace(state, values=values, camera=resized)
+        for frames in (after.accumulated_frames, after.denoised_frames):
+            frames.clip(None, KEPT_FRAMES, out=frames)
+        return after
+
+    def render(
+        self, scene: CpuScene, camera: Camera, method: str, options: RenderOptions, with_depth: bool = True
+    ) -> Image:
+        """`reference`: sorted by the depth of the centres; `exact`: by the depth of the fragments in each pixel."""
+        if method not in ("reference", "exact"):
+            raise RenderError(f"the cpu engine blends reference and exact, not '{method}'.")
+        size = (camera.height, camera.width)
+        color, alpha = empty_float32(*size, 3), empty_float32(*size)
+        depth = empty_float32(*size) if with_depth else None
+        arguments = (
+            native_camera(camera, options.near),
+            np.ascontiguousarray(scene.gaussians.sh),
+            np.ascontiguousarray(scene.gaussians.means),
+            native_background(options),
+            options.threads,
+            color,
+            alpha,
+            depth,
+        )
+        if method == "reference":
+            scene.native.sorted(*arguments)
+            return Image(color, alpha, depth)
+        variance = empty_float32(*size, 3)
+        scene.native.exact(*arguments, variance)
+        return Image(color, alpha, depth, variance)
+
+    def release_memory(self) -> None:
+        """Free pooled frame buffers."""
+        _engine.release_memory()
+
+
+ENGINE = CpuEngine
+
+
+def decode_color(
+    visibility: Visibility, scene: CpuScene, camera: Camera, options: RenderOptions
+) -> Float32[Array, "h w 3"]:
+    """The mean colour over the samples, the background where nothing was hit."""
+    _check_primitives(visibility, scene.count)
+    height, width = visibility.primitive_id.shape[1:]
+    if (height, width) != (camera.height, camera.width):
+        raise RenderError(
+            f"a visibility sample of {width}×{height} px cannot be decoded with a camera of "
+            f"{camera.width}×{camera.height} px; give the camera it was drawn with."
+        )
+    color = empty_float32(camera.height, camera.width, 3)
+    _engine.decode(
+        visibility.primitive_id,
+        native_camera(camera, options.near),
+        np.ascontiguousarray(scene.gaussians.sh),
+        np.ascontiguousarray(scene.gaussians.means),
+        native_background(options),
+        options.threads,
+        color,
+    )
+    return color
+
+
+def decode_neural_view(
+    visibility: Visibility, scene: CpuScene, camera: Camera, options: RenderOptions
+) -> Float32[Array, "h w 4"]:
+    """V0..V3 (paper, "Spatial Anisotropic Mipmap Filtering"): |view vector · camera axis|, V0 and V1 over depth.
+
+    The payload's three view vectors face up, right and forward, in world space; its last float is the blur V3.
+    """
+    payload = scene.gaussians.payload
+    if payload is None:
+        raise RenderError("the scene has no payload to decode.")
+    _check_primitives(visibility, len(payload))
+    right, down, forward = camera.world_from_camera[:3, :3].T.astype(np.float32)
+    view = empty_float32(*visibility.primitive_id.shape[1:], 4)
+    _engine.decode_view(
+        visibility.primitive_id,
+        np.ascontiguousarray(visibility.depth),
+        np.ascontiguousarray(payload),
+        np.stack([-down, right, forward]),
+        options.threads,
+        view,
+    )
+    return view
+
+
+def _depth_and_alpha(visibility: Visibility) -> tuple[Float32[Array, "h w"], Float32[Array, "h w"]]:
+    hit = visibility.primitive_id >= 0
+    if len(hit) == 1:  # by far the commonest case, and it has nothing to average
+        return visibility.depth[0], hit[0].astype(np.float32)
+    hits = hit.sum(axis=0, dtype=np.float32)
+    return visibility.depth.sum(axis=0) / np.maximum(hits, 1), hits / np.float32(len(hit))
+
+
+def _check_primitives(visibility: Visibility, count: int) -> None:
+    """The native decoder reads where the ids tell it to."""
+    largest = int(visibility.primitive_id.max(initial=-1))
+    if largest >= count:
+        raise RenderError(f"primitive {largest} was seen, but there are {count}; give the scene that was drawn.")
+
+
+def _resized_plane(plane: Float32[Array, "h w"], camera: Camera, nearest: bool) -> Float32[Array, "h2 w2"]:
+    method = Pillow.Resampling.NEAREST if nearest else Pillow.Resampling.BILINEAR
+    resized = Pillow.fromarray(np.ascontiguousarray(plane)).resize((camera.width, camera.height), method)
+    return np.asarray(resized)

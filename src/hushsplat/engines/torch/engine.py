@@ -1,0 +1,133 @@
+"""The torch engine behind the protocol of engines/base.py: slow and obvious, for small pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float32
+from numpy import ndarray as Array
+
+from hushsplat.engines.torch import baselines, renderers
+from hushsplat.engines.torch.decode import decode
+from hushsplat.engines.torch.networks import DenoiserNetworks
+from hushsplat.engines.torch.pipeline import step
+from hushsplat.engines.torch.tensors import TensorImage, TensorObservation, TensorState
+from hushsplat.spec.denoisers import ConfiguredDenoiser
+from hushsplat.spec.settings import DenoiserSettings
+from hushsplat.spec.state import check_state_of
+from hushsplat.types.camera import Camera
+from hushsplat.types.errors import DenoiseError, RenderError
+from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.image import Image
+from hushsplat.types.observation import Observation, Visibility
+from hushsplat.types.options import Noise, RenderOptions
+
+
+@dataclass(frozen=True, eq=False)
+class TorchScene:
+    """Gaussians as they are."""
+
+    gaussians: Gaussians = field(repr=False)
+
+    @property
+    def count(self) -> int:
+        """Number of Gaussians."""
+        return len(self.gaussians)
+
+    @property
+    def has_payload(self) -> bool:
+        """Whether its observations have a neural view."""
+        return self.gaussians.payload is not None
+
+    @property
+    def bytes(self) -> int:
+        """Nothing beside the Gaussians."""
+        return 0
+
+
+class TorchEngine:
+    """Renderers in float64 numpy, denoisers in float32 torch (or as `dtype` says); every pass written for reading."""
+
+    name = "torch"
+
+    def __init__(self, *, compiled: bool = False, dtype: torch.dtype = torch.float32) -> None:
+        self._step: Callable[..., tuple[TensorImage, TensorState]] = torch.compile(step) if compiled else step
+        self._dtype = dtype
+        self._networks: tuple[Any, DenoiserNetworks] | None = None  # of the weights used last
+
+    def upload(self, gaussians: Gaussians, options: RenderOptions | None = None) -> TorchScene:
+        """Nothing to prepare."""
+        return TorchScene(gaussians)
+
+    def with_payload(self, scene: TorchScene, payload: Float32[Array, "n 10"] | None) -> TorchScene:
+        """The same scene with another payload."""
+        return TorchScene(replace(scene.gaussians, payload=payload))
+
+    def sample(self, scene: TorchScene, camera: Camera, noise: Noise, options: RenderOptions) -> Visibility:
+        """Every fragment of every pixel against its random level."""
+        return renderers.raw(
+            scene.gaussians,
+            camera,
+            samples=noise.samples,
+            seed=int(noise.seed),
+            frame=int(noise.frame),
+            sampler=noise.sampler,
+            near=options.near,
+        )
+
+    def decode(self, visibility: Visibility, scene: TorchScene, camera: Camera, options: RenderOptions) -> Observation:
+        """Means over the samples."""
+        return decode(visibility, scene.gaussians, camera, options)
+
+    def denoise(
+        self,
+        denoiser: ConfiguredDenoiser,
+        observation: Any,
+        camera: Camera,
+        state: Any,
+        options: RenderOptions,
+        with_views: bool = False,
+    ) -> tuple[Any, Any]:
+        """The passes of pipeline.py, or a baseline of baselines.py."""
+        check_state_of(state, denoiser.name)
+        if denoiser.layout.name != "temporal":
+            if with_views:
+                raise DenoiseError(f"{denoiser.name} has no views behind its picture.")
+            return baselines.step(denoiser, observation.numpy(), camera, state)
+        settings = denoiser.settings
+        if not isinstance(settings, DenoiserSettings) or denoiser.weights is None:
+            raise DenoiseError(f"{denoiser.name} needs weights and DenoiserSettings.")
+        if not isinstance(observation, TensorObservation):
+            observation = TensorObservation.from_numpy(observation.numpy(), self._dtype)
+        with torch.no_grad():
+            image, after = self._step(self._with(denoiser), observation, camera, state, settings)
+        return image, replace(after, method=denoiser.name)
+
+    def resize(self, state: Any, camera: Camera) -> None:
+        """History starts anew."""
+
+    def render(
+        self, scene: TorchScene, camera: Camera, method: str, options: RenderOptions, with_depth: bool = True
+    ) -> Image:
+        """`reference` or `exact`, every fragment held in memory."""
+        if method not in ("reference", "exact"):
+            raise RenderError(f"the torch engine blends reference and exact, not '{method}'.")
+        draw = renderers.reference if method == "reference" else renderers.exact
+        return draw(scene.gaussians, camera, background=options.background, near=options.near)
+
+    def release_memory(self) -> None:
+        """Nothing is pooled."""
+
+    def _with(self, denoiser: ConfiguredDenoiser) -> DenoiserNetworks:
+        """The networks with the weights of the denoiser."""
+        if self._networks is None or self._networks[0] is not denoiser.weights:
+            if denoiser.weights is None:
+                raise DenoiseError(f"{denoiser.name} needs weights.")
+            self._networks = denoiser.weights, DenoiserNetworks.from_weights(denoiser.weights).to(self._dtype)
+        return self._networks[1]
+
+
+ENGINE = TorchEngine
