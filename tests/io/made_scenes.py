@@ -2,6 +2,7 @@
 
 import tracemalloc
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +21,13 @@ def random_gaussians(count=50, surfels=False, degree=3, payload=False, seed=0):
         sh=random.normal(0, 0.4, size=(count, (degree + 1) ** 2, 3)).astype(np.float32),
         payload=random.normal(size=(count, 10)).astype(np.float32) if payload else None,
     )
+
+
+def with_values(gaussians, field, index, values):
+    """The same Gaussians with other values at an index of one field."""
+    array = getattr(gaussians, field).copy()
+    array[index] = values
+    return replace(gaussians, **{field: array})
 
 
 def assert_close(left, right, rtol=2e-6, atol=2e-6):

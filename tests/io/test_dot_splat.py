@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 import pytest
-from made_scenes import assert_usable, random_gaussians
+from made_scenes import assert_usable, random_gaussians, with_values
 
 from hushsplat.io.scenes.dot_splat import read_splat, write_splat
 from hushsplat.types.errors import SceneError
@@ -52,9 +52,9 @@ def test_surfels_become_thin_ellipsoids(tmp_path):
 
 def test_extreme_values_stay_in_their_bytes(tmp_path):
     made = random_gaussians(2, degree=0)
-    made.sh[:] = [[[99, -99, 0]], [[-99, 99, 0]]]
-    made.opacities[:] = [0, 1]
-    made.rotations[:] = [[1, 0, 0, 0], [0, -1, 0, 0]]
+    made = with_values(made, "sh", ..., [[[99, -99, 0]], [[-99, 99, 0]]])
+    made = with_values(made, "opacities", ..., [0, 1])
+    made = with_values(made, "rotations", ..., [[1, 0, 0, 0], [0, -1, 0, 0]])
     write_splat(made, tmp_path / "scene.splat")
     content = (tmp_path / "scene.splat").read_bytes()
     assert tuple(content[24:32]) == (255, 0, 128, 0, 255, 128, 128, 128)

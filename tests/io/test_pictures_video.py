@@ -12,8 +12,8 @@ from hushsplat.io.images import save_image
 from hushsplat.io.video import video_writer
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
-from hushsplat.types.paths import orbit
 from hushsplat.types.image import Image
+from hushsplat.types.paths import orbit
 from hushsplat.types.track import Track
 
 COLORS = ((0.9, 0.1, 0.1), (0.1, 0.9, 0.1), (0.2, 0.3, 0.9))  # saturated: a wrong colour matrix shows

@@ -3,7 +3,7 @@
 import numpy as np
 import plyfile
 import pytest
-from made_scenes import assert_close, assert_usable, random_gaussians
+from made_scenes import assert_close, assert_usable, random_gaussians, with_values
 
 from hushsplat.io.scenes import ply
 from hushsplat.io.scenes.ply import read_ply, write_ply
@@ -129,8 +129,8 @@ def test_other_readers_find_the_official_layout(tmp_path):
 
 def test_extreme_values_are_written_finite(tmp_path):
     made = random_gaussians(4, degree=0)
-    made.opacities[:] = [0, 1, 1e-30, np.float32(1) - np.float32(6e-8)]
-    made.scales[0] = [0, 1e-40, 1e30]
+    made = with_values(made, "opacities", ..., [0, 1, 1e-30, np.float32(1) - np.float32(6e-8)])
+    made = with_values(made, "scales", 0, [0, 1e-40, 1e30])
     write_ply(made, tmp_path / "scene.ply")
     table = plyfile.PlyData.read(str(tmp_path / "scene.ply"))["vertex"].data
     assert all(np.isfinite(table[name]).all() for name in table.dtype.names)

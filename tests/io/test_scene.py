@@ -4,7 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
-from made_scenes import assert_close, random_gaussians
+from made_scenes import assert_close, random_gaussians, with_values
 
 from hushsplat.io.scenes.scene import load, save
 from hushsplat.types.errors import HushsplatError, SceneError
@@ -40,7 +40,8 @@ def test_capital_suffixes_and_strings(tmp_path):
 
 def test_a_splat_that_begins_like_gzip_is_a_splat(tmp_path):
     made = random_gaussians(degree=0)
-    made.means[0, 0] = np.frombuffer(b"\x1f\x8b\x90\x3f", "<f4")[0]  # one .splat in 65536 has these first two bytes
+    first = np.frombuffer(b"\x1f\x8b\x90\x3f", "<f4")[0]  # one .splat in 65536 has these first two bytes
+    made = with_values(made, "means", (0, 0), first)
     save(made, tmp_path / "scene.splat")
     np.testing.assert_array_equal(load(tmp_path / "scene.splat").means, made.means)
 
@@ -120,7 +121,7 @@ def test_unknown_format_to_write(tmp_path, name):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_what_could_not_be_read_back_is_not_written(tmp_path, suffix):
     made = random_gaussians()
-    made.means[7, 1] = np.nan
+    made = with_values(made, "means", (7, 1), np.nan)
     with pytest.raises(
         SceneError, match=rf"x\{suffix}: position of Gaussian 7 is nan, not a finite number; such a scene"
     ):

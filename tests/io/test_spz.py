@@ -4,13 +4,14 @@ import gzip
 import importlib
 import struct
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from made_scenes import assert_close, assert_usable, random_gaussians, read_hostile
+from made_scenes import assert_close, assert_usable, random_gaussians, read_hostile, with_values
 
 from hushsplat.io.scenes import spz, spz_packing
 from hushsplat.io.scenes.ply import read_ply
@@ -57,7 +58,7 @@ def content_of(path):
 
 def in_range(gaussians):
     """The same scene with harmonics that SPZ can hold."""
-    gaussians.sh[:, 1:] = gaussians.sh[:, 1:].clip(-0.99, 0.99)
+    gaussians = with_values(gaussians, "sh", np.s_[:, 1:], gaussians.sh[:, 1:].clip(-0.99, 0.99))
     return gaussians
 
 
@@ -119,8 +120,8 @@ def test_an_empty_scene(tmp_path, degree):
 )
 def test_positions_get_the_bits_that_fit(tmp_path, farthest, bits):
     made = random_gaussians(20)
-    made.means[:] *= farthest / np.abs(made.means).max()
-    made.means[3, 1] = -farthest
+    made = replace(made, means=made.means * np.float32(farthest / np.abs(made.means).max()))
+    made = with_values(made, "means", (3, 1), -farthest)
     write_spz(made, tmp_path / "scene.spz")
     assert content_of(tmp_path / "scene.spz")[2] == bits
     np.testing.assert_allclose(read_spz(tmp_path / "scene.spz").means, made.means, atol=2.0**-bits / 2, rtol=1e-7)
@@ -128,9 +129,9 @@ def test_positions_get_the_bits_that_fit(tmp_path, farthest, bits):
 
 def test_values_beyond_the_range_are_clamped(tmp_path):
     made = random_gaussians(2, degree=1)
-    made.scales[:] = [[1e-9, 1e9, 1]] * 2
-    made.sh[:] = 50
-    made.sh[1] = -50
+    made = with_values(made, "scales", ..., [[1e-9, 1e9, 1]] * 2)
+    made = with_values(made, "sh", ..., 50)
+    made = with_values(made, "sh", 1, -50)
     write_spz(made, tmp_path / "scene.spz")
     read = read_spz(tmp_path / "scene.spz")
     np.testing.assert_allclose(read.scales[0], np.exp([-10, 255 / 16 - 10, 0]), rtol=1e-5)
@@ -310,7 +311,7 @@ def test_version_4_without_zstd(tmp_path, monkeypatch):
 
 def test_positions_too_far_away_are_not_written(tmp_path):
     made = random_gaussians(3)
-    made.means[1, 2] = 1e7
+    made = with_values(made, "means", (1, 2), 1e7)
     with pytest.raises(
         SceneError, match=r"far\.spz: a position of 1e\+07 does not fit .* within ±8388607 or write a PLY"
     ):
@@ -320,7 +321,7 @@ def test_positions_too_far_away_are_not_written(tmp_path):
 
 def test_nan_is_not_written(tmp_path):
     made = random_gaussians(3)
-    made.sh[1, 2] = np.nan
+    made = with_values(made, "sh", (1, 2), np.nan)
     with pytest.raises(HushsplatError, match=r"nan\.spz: .*Gaussian 1 is nan"):
         write_spz(made, tmp_path / "nan.spz")
     assert not list(tmp_path.iterdir())

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from hushsplat.io.atomic import atomic_write
-from hushsplat.io.scenes.sanitize import checked, refuse_unwritable
-from hushsplat.io.scenes.surfels import three_scales
+from hushsplat.io.scenes.sanitize import checked, refuse_unwritable, three_scales
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.harmonics import SH_C0

@@ -41,18 +41,18 @@ def read_ply(path: str | os.PathLike[str]) -> Gaussians:
     groups = _property_groups(header.path, vertex)
     blocks, column_of = _blocks(header, vertex, [name for names in groups.values() for name in names])
     columns = {field: np.array([column_of[name] for name in names]) for field, names in groups.items()}
-    gaussians = _allocate(vertex.count, groups)
+    arrays = _allocate(vertex.count, groups)
     first = 0
     for block in blocks:
         stop = first + len(block)
         for field, chosen in columns.items():
-            target = getattr(gaussians, field)[first:stop].reshape(len(block), len(chosen))
+            target = arrays[field][first:stop].reshape(len(block), len(chosen))
             # mode="clip": the columns are in range, and "raise" would go through a temporary copy
             np.take(block, chosen, axis=1, out=target, mode="clip")
-        _activate(gaussians.scales[first:stop], gaussians.opacities[first:stop])
-        sanitize_rows(path, gaussians, first, stop)
+        _activate(arrays["scales"][first:stop], arrays["opacities"][first:stop])
+        sanitize_rows(path, arrays, first, stop)
         first = stop
-    return gaussians
+    return Gaussians(**arrays)
 
 
 def write_ply(gaussians: Gaussians, path: str | os.PathLike[str]) -> None:
@@ -111,15 +111,11 @@ _EXPECTED = {
 }
 
 
-def _allocate(count: int, groups: dict[str, list[str]]) -> Gaussians:
-    return Gaussians(
-        means=np.empty((count, 3), np.float32),
-        scales=np.empty((count, len(groups["scales"])), np.float32),
-        rotations=np.empty((count, 4), np.float32),
-        opacities=np.empty(count, np.float32),
-        sh=np.empty((count, len(groups["sh"]) // 3, 3), np.float32),
-        payload=np.empty((count, PAYLOAD_FLOATS), np.float32) if "payload" in groups else None,
-    )
+def _allocate(count: int, groups: dict[str, list[str]]) -> dict[str, Float32[Array, "n ..."]]:
+    """Arrays for the fields of `Gaussians`, not yet filled."""
+    shapes: dict[str, tuple[int, ...]] = {field: (count, len(names)) for field, names in groups.items()}
+    shapes |= {"opacities": (count,), "sh": (count, len(groups["sh"]) // 3, 3)}
+    return {field: np.empty(shape, np.float32) for field, shape in shapes.items()}
 
 
 def _blocks(

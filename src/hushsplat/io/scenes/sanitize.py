@@ -1,8 +1,9 @@
-"""The last step of every scene reader: what leaves here is finite, positive and normalised, or refused by name."""
+"""The last step of every scene reader and the first of every writer: values are checked, or refused by name."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 import numpy as np
 from jaxtyping import Float, Float32
@@ -12,7 +13,16 @@ from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians
 
 SMALLEST_SCALE = 1e-12  # world units; ours: flat enough for any scene, and its inverse square is a float32 still
-ROWS_AT_ONCE = 16384  # ours: the rows checked stay in the cache for all the checks
+SURFEL_THICKNESS = 1e-6  # world units; ours: thinner than any pixel, thick enough for float32 covariances
+ROWS_AT_ONCE = 16384  # ours: a block of rows stays in the cache for all checks
+WORDS = {  # field of `Gaussians`: what errors call it
+    "means": "position",
+    "scales": "scale",
+    "rotations": "rotation",
+    "opacities": "opacity",
+    "sh": "sh",
+    "payload": "payload",
+}
 
 
 def checked(
@@ -22,34 +32,35 @@ def checked(
     rotations: Float[Array, "n 4"],
     opacities: Float[Array, " n"],
     sh: Float[Array, "n k 3"],
-    payload: Float[Array, "n 10"] | None = None,
 ) -> Gaussians:
-    """Gaussians of activated parameters as a file gave them; `path` is only named in errors.
+    """Gaussians from the activated parameters of a file; `path` is only named in errors.
 
-    Refuses NaN, infinities, negative scales, opacities outside 0..1 and quaternions of length zero. Scales under
-    SMALLEST_SCALE (an exponential that fell to zero, a flat Gaussian) are raised to it and quaternions become unit
-    length, in place where the arrays allow it: a caller hands its arrays over.
+    Refuses NaN, infinities, negative scales, opacities outside 0..1 and quaternions of length zero. Scales below
+    SMALLEST_SCALE (an exponential that underflowed, a flat Gaussian) are raised to it and quaternions are normalised,
+    in place where the arrays are writable: the caller hands them over.
     """
-    gaussians = Gaussians(
-        means=_own_float32(means),
-        scales=_own_float32(scales),
-        rotations=_own_float32(rotations),
-        opacities=_own_float32(opacities),
-        sh=_own_float32(sh),
-        payload=None if payload is None else _own_float32(payload),
-    )
-    for first in range(0, len(gaussians), ROWS_AT_ONCE):
-        sanitize_rows(path, gaussians, first, first + ROWS_AT_ONCE)
+    arrays = {"means": means, "scales": scales, "rotations": rotations, "opacities": opacities, "sh": sh}
+    arrays = {name: _own_float32(array) for name, array in arrays.items()}
+    gaussians = Gaussians(**arrays)  # checks the shapes; its views are read-only, `arrays` are not
+    for first in range(0, len(means), ROWS_AT_ONCE):
+        sanitize_rows(path, arrays, first, first + ROWS_AT_ONCE)
     return gaussians
 
 
-def sanitize_rows(path: str | os.PathLike[str], gaussians: Gaussians, first: int, stop: int) -> None:
-    """Check the Gaussians from `first` up to `stop`, and raise their scales and normalise their rotations in place."""
+def sanitize_rows(path: str | os.PathLike[str], arrays: Mapping[str, Array], first: int, stop: int) -> None:
+    """Check rows `first` to `stop` of the arrays of a scene; raise their scales and normalise their rotations in place.
+
+    Args:
+        path: named in errors.
+        arrays: float32, by the names of the fields of `Gaussians`.
+        first: index of the first Gaussian.
+        stop: index after the last one.
+    """
     rows = slice(first, stop)
-    _refuse_not_finite(path, gaussians, first, stop, "the file is damaged, export the scene again")
-    _refuse_opacities_outside(path, gaussians.opacities[rows], first)
-    _raise_scales(path, gaussians.scales[rows], first)
-    _normalise_rotations(path, gaussians.rotations[rows], first)
+    _refuse_not_finite(path, arrays, first, stop, "the file is damaged, export the scene again")
+    _refuse_opacities_outside(path, arrays["opacities"][rows], first)
+    _raise_scales(path, arrays["scales"][rows], first)
+    _normalise_rotations(path, arrays["rotations"][rows], first)
 
 
 def _own_float32(array: Float[Array, "n ..."]) -> Float32[Array, "n ..."]:
@@ -58,26 +69,24 @@ def _own_float32(array: Float[Array, "n ..."]) -> Float32[Array, "n ..."]:
     return converted if converted.flags.writeable else converted.copy()
 
 
+def three_scales(gaussians: Gaussians) -> Float32[Array, "n 3"]:
+    """Three scales per Gaussian, for formats without surfels: these get SURFEL_THICKNESS along their normal."""
+    if not gaussians.is_surfels:
+        return gaussians.scales
+    return np.column_stack([gaussians.scales, np.full(len(gaussians), SURFEL_THICKNESS, np.float32)])
+
+
 def refuse_unwritable(path: str | os.PathLike[str], gaussians: Gaussians) -> None:
     """Refuse to write what could not be read back: NaN and infinities."""
+    arrays = {name: getattr(gaussians, name) for name in WORDS if getattr(gaussians, name) is not None}
     for first in range(0, len(gaussians), ROWS_AT_ONCE):
-        _refuse_not_finite(path, gaussians, first, first + ROWS_AT_ONCE, "such a scene is not written")
+        _refuse_not_finite(path, arrays, first, first + ROWS_AT_ONCE, "such a scene is not written")
 
 
 def _refuse_not_finite(
-    path: str | os.PathLike[str], gaussians: Gaussians, first: int, stop: int, consequence: str
+    path: str | os.PathLike[str], arrays: Mapping[str, Array], first: int, stop: int, consequence: str
 ) -> None:
-    fields = {
-        "position": gaussians.means,
-        "scale": gaussians.scales,
-        "rotation": gaussians.rotations,
-        "opacity": gaussians.opacities,
-        "sh": gaussians.sh,
-        "payload": gaussians.payload,
-    }
-    for name, array in fields.items():
-        if array is None:
-            continue
+    for name, array in arrays.items():
         values = array[first:stop]
         # NaN and infinities survive a sum: one fast pass for good files. A sum may also overflow, so look again.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -87,7 +96,8 @@ def _refuse_not_finite(
         if bad.any():
             where = tuple(np.argwhere(bad)[0])
             raise SceneError(
-                f"{path}: {name} of Gaussian {first + where[0]} is {values[where]}, not a finite number; {consequence}."
+                f"{path}: {WORDS[name]} of Gaussian {first + where[0]} is {values[where]}, "
+                f"not a finite number; {consequence}."
             )
 
 

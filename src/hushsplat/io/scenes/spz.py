@@ -19,8 +19,7 @@ from typing import BinaryIO
 
 from hushsplat.io.atomic import atomic_write
 from hushsplat.io.scenes import spz_packing as packing
-from hushsplat.io.scenes.sanitize import checked, refuse_unwritable
-from hushsplat.io.scenes.surfels import three_scales
+from hushsplat.io.scenes.sanitize import checked, refuse_unwritable, three_scales
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import MAX_SH_DEGREE, Gaussians
 
