@@ -401,7 +401,7 @@ def test_bad_json(tmp_path, text):
 
 def test_too_large_files(tmp_path):
     for name, message in (
-        ("transforms.json", "bytes are more than the 209715200 that a file of poses may have"),
+        ("transforms.json", "has 8589934592 bytes, at most 209715200 are read"),
         ("poses_bounds.npy", "is larger than 268435456 bytes"),
         ("cameras.txt", "is larger than 2147483648 bytes, too large for a sparse model"),
         ("cameras.bin", "is larger than 4294967296 bytes, too large for a sparse model"),

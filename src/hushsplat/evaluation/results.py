@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hushsplat.io.atomic import atomic_write
-from hushsplat.io.captures.poses import described, read_json_object
+from hushsplat.io.strict_json import described, read_json_object
 from hushsplat.types.errors import MeasureError
 
 FORMAT, VERSION = "hushsplat-results", 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from pathlib import Path
 
-from hushsplat.io.captures.poses import read_json_object
 from hushsplat.io.scenes import sog_stream
 from hushsplat.io.scenes.scene import MAGIC, STREAMED
+from hushsplat.io.strict_json import read_json_object
 from hushsplat.io.tracks import FORMAT as TRACK_FORMAT
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.gaussians import Gaussians

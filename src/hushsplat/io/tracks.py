@@ -12,8 +12,8 @@ import numpy as np
 from hushsplat.io.atomic import atomic_write
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.captures.photographs import is_file
-from hushsplat.io.captures.poses import MAX_JSON_BYTES, Fields, described, read_json_object
 from hushsplat.io.eyenavgs import read_eyenavgs
+from hushsplat.io.strict_json import MAX_JSON_BYTES, Fields, read_json_object
 from hushsplat.types.errors import CameraError, TrackError
 from hushsplat.types.paths import track_from_cameras
 from hushsplat.types.track import MAX_FRAMES, Track
@@ -89,7 +89,7 @@ def track_from_json(path: str | Path, content: dict[str, Any]) -> Track:
     for key, expected in (("format", FORMAT), ("version", VERSION), ("convention", CONVENTION)):
         value = fields.values.get(key)
         if value != expected or isinstance(value, bool):
-            raise TrackError(f"{path}: {key} is {described(value)}, expected {expected!r}.")
+            raise fields.refusal(key, value, repr(expected))
     frames = fields.objects("frames")
     if len(frames) > MAX_FRAMES:
         raise TrackError(f"{path}: {len(frames)} frames are more than {MAX_FRAMES}; split the track.")

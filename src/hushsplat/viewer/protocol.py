@@ -18,7 +18,7 @@ from jaxtyping import Float64
 from numpy import ndarray as Array
 
 from hushsplat.engines.cpu.denoise_names import LEARNED, SHOWN, DenoiserSettings
-from hushsplat.io.captures.poses import Fields, described
+from hushsplat.io.strict_json import Fields, described
 from hushsplat.spec.weights import MIN_GAMMA
 from hushsplat.stream import METHODS
 from hushsplat.types.camera import Camera

@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Float32
 from numpy import ndarray as Array
 
-from hushsplat.io.captures.poses import Fields, described
 from hushsplat.io.images import to_bytes
+from hushsplat.io.strict_json import Fields, described
 from hushsplat.io.tracks import track_from_json
 from hushsplat.io.video import video_writer
 from hushsplat.types.errors import HushsplatError, ViewError

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from hushsplat.io.captures.photographs import find_photograph, fitted_to_photographs
-from hushsplat.io.captures.poses import Fields, read_json_object, rigid_pose, usable_lens
+from hushsplat.io.captures.poses import rigid_pose, usable_lens
+from hushsplat.io.strict_json import Fields, read_json_object
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import Capture, View
 from hushsplat.types.distortion import Distortion

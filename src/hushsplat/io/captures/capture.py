@@ -8,8 +8,8 @@ from hushsplat.io.captures.camera_list import load_camera_list
 from hushsplat.io.captures.colmap import is_colmap, read_colmap
 from hushsplat.io.captures.llff import read_llff
 from hushsplat.io.captures.photographs import covered_pixels, fitted_to_photographs, is_file, load_photograph
-from hushsplat.io.captures.poses import read_json_object
 from hushsplat.io.captures.transforms_json import read_transforms
+from hushsplat.io.strict_json import read_json_object
 from hushsplat.types.capture import Capture
 from hushsplat.types.errors import CaptureError
 

@@ -10,7 +10,8 @@ from jaxtyping import Float64
 from numpy import ndarray as Array
 
 from hushsplat.io.captures.photographs import find_photograph, is_file, photograph_size
-from hushsplat.io.captures.poses import Fields, described, read_json_object, rigid_pose, usable_lens
+from hushsplat.io.captures.poses import rigid_pose, usable_lens
+from hushsplat.io.strict_json import Fields, described, read_json_object
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import View
 from hushsplat.types.distortion import Distortion

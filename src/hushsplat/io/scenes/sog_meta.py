@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float32, Float64
 from numpy import ndarray as Array
 
 from hushsplat.io.scenes.sog_members import plain_name
-from hushsplat.io.strict_json import Record
+from hushsplat.io.strict_json import Fields, parse_json_object
 from hushsplat.types.errors import SceneError
 
 CODEBOOK_ENTRIES = 256  # SOG: a byte per value
@@ -56,12 +56,12 @@ class SogMeta:
 
 def parse_meta(where: str, text: bytes) -> SogMeta:
     """Check a meta.json; `where` names it in errors."""
-    meta = Record.parse(where, text)
+    meta = Fields(where, parse_json_object(where, text, SceneError), SceneError)
     if "version" not in meta.values:
         raise SceneError(f"{where}: version is missing: SOG version 1 is not read; convert it with splat-transform.")
     if meta.values["version"] != 2:
         raise meta.refusal("version", meta.values["version"], "2")
-    means, scales, quats, sh0 = (meta.record(key) for key in ("means", "scales", "quats", "sh0"))
+    means, scales, quats, sh0 = (meta.object(key) for key in ("means", "scales", "quats", "sh0"))
     low, high = _files(means, 2)
     return SogMeta(
         count=meta.integer("count", 0, MAX_COUNT),
@@ -74,11 +74,11 @@ def parse_meta(where: str, text: bytes) -> SogMeta:
         quats_file=_files(quats, 1)[0],
         sh0_codebook=_codebook(sh0, MAX_SH),
         sh0_file=_files(sh0, 1)[0],
-        palette=_palette(meta.record("shN")) if meta.values.get("shN") is not None else None,
+        palette=_palette(meta.object("shN")) if meta.values.get("shN") is not None else None,
     )
 
 
-def _palette(record: Record) -> Palette:
+def _palette(record: Fields) -> Palette:
     centroids, labels = _files(record, 2)
     return Palette(
         degree=record.integer("bands", 1, 3),
@@ -89,14 +89,14 @@ def _palette(record: Record) -> Palette:
     )
 
 
-def _files(record: Record, count: int) -> list[str]:
+def _files(record: Fields, count: int) -> list[str]:
     return [plain_name(record.where, name) for name in record.names("files", count)]
 
 
-def _codebook(record: Record, limit: float) -> Float32[Array, " 256"]:
+def _codebook(record: Fields, limit: float) -> Float32[Array, " 256"]:
     values = record.values.get("codebook")
     if isinstance(values, list) and len(values) == CODEBOOK_ENTRIES and values[0] is None:
         # Early splat-transform wrote null for its first entry; the PlayCanvas engine extrapolates it from the others.
-        others = Record(record.where, {"codebook": values[1:]}).numbers("codebook", CODEBOOK_ENTRIES - 1, limit)
+        others = replace(record, values={"codebook": values[1:]}).numbers("codebook", CODEBOOK_ENTRIES - 1, limit)
         return np.array([others[0] + (others[0] - others[-1]) / 255, *others], np.float32)
     return np.array(record.numbers("codebook", CODEBOOK_ENTRIES, limit), np.float32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from hushsplat.io.scenes.sog_members import FolderMembers, plain_name
 from hushsplat.io.scenes.sog_meta import MAX_COUNT
 from hushsplat.io.scenes.sog_read import read_sog
-from hushsplat.io.strict_json import Record
+from hushsplat.io.strict_json import Fields, parse_json_object
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians
 
@@ -46,9 +47,10 @@ def levels_of_detail(path: str | os.PathLike[str]) -> dict[int, int]:
     return _counts(levels)
 
 
-def _tree(path: Path) -> tuple[Record, list[str], dict[int, Runs]]:
+def _tree(path: Path) -> tuple[Fields, list[str], dict[int, Runs]]:
     """The lod-meta.json, the names of its files, and its levels of detail."""
-    meta = Record.parse(str(path), FolderMembers(path.parent).read(path.name, LOD_META_BYTES_MAX))
+    content = FolderMembers(path.parent).read(path.name, LOD_META_BYTES_MAX)
+    meta = Fields(str(path), parse_json_object(str(path), content, SceneError), SceneError)
     if meta.values.get("version", 1) != 1:
         raise meta.refusal("version", meta.values["version"], "1 or none")
     names = [plain_name(str(path), name) for name in meta.names("filenames")]
@@ -59,29 +61,30 @@ def _counts(levels: dict[int, Runs]) -> dict[int, int]:
     return {level: sum(count for runs in levels[level].values() for _, count in runs) for level in sorted(levels)}
 
 
-def _environment(meta: Record) -> str:
+def _environment(meta: Fields) -> str:
     name = meta.values["environment"]
     if not isinstance(name, str):
         raise meta.refusal("environment", name, "the name of a file")
     return name
 
 
-def _levels(meta: Record, file_count: int) -> dict[int, Runs]:
+def _levels(meta: Fields, file_count: int) -> dict[int, Runs]:
     """For each level of detail, the runs of Gaussians that the leaves of the tree name."""
     level_count = meta.integer("lodLevels", 1, MAX_LEVELS)
     levels: dict[int, Runs] = defaultdict(lambda: defaultdict(list))
-    nodes = [meta.record("tree")]
+    nodes = [meta.object("tree")]
     while nodes:
         node = nodes.pop()
-        # Children are called by the tree's name: their own would grow with the depth.
-        nodes += [Record(f"{meta.where}: tree", child.values) for child in node.records("children")]
+        if node.values.get("children", []) != []:
+            # Errors call a child by the tree's name: a name of its own would grow with the depth.
+            nodes += [replace(node, values=child) for child in node.objects("children")]
         if node.values.get("lods") is None:
             continue
-        lods = node.record("lods")
+        lods = node.object("lods")
         for key in lods.values:
             if not key.isascii() or not key.isdigit() or len(key) > 3 or int(key) >= level_count:
                 raise SceneError(f"{lods.where}: names a level {key[:20]!r}, expected 0 to {level_count - 1}.")
-            run = lods.record(key)
+            run = lods.object(key)
             first, count = run.integer("offset", 0, MAX_COUNT), run.integer("count", 0, MAX_COUNT)
             levels[int(key)][run.integer("file", 0, file_count - 1)].append((first, count))
     return levels
