@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from made_scenes import assert_close, assert_usable, random_gaussians, read_hostile, with_values
 from PIL import Image
 
-from hushsplat.io.scenes import sog_read, sog_write
-from hushsplat.io.scenes.sog import read_sog, read_streamed_sog, write_sog
+from hushsplat.io.scenes import sog, sog_write
+from hushsplat.io.scenes.sog import read_sog
+from hushsplat.io.scenes.sog_stream import read_streamed_sog
+from hushsplat.io.scenes.sog_write import write_sog
 from hushsplat.types.errors import HushsplatError, SceneError
 from hushsplat.types.gaussians import Gaussians
 
@@ -637,4 +639,4 @@ def test_real_scenes(real_data, tmp_path):
 
 
 def test_the_constants_of_this_file():
-    assert sog_read.SLACK_PIXELS == 4096 and sog_read.FIRST_MODE == 252
+    assert sog.SLACK_PIXELS == 4096 and sog.FIRST_MODE == 252

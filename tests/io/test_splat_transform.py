@@ -11,7 +11,9 @@ import pytest
 from made_scenes import random_gaussians
 
 from hushsplat.io.scenes.ply import read_ply, write_ply
-from hushsplat.io.scenes.sog import read_sog, read_streamed_sog, write_sog
+from hushsplat.io.scenes.sog import read_sog
+from hushsplat.io.scenes.sog_stream import read_streamed_sog
+from hushsplat.io.scenes.sog_write import write_sog
 from hushsplat.io.scenes.spz import read_spz, write_spz
 from hushsplat.io.scenes.spz_packing import RUB, flips_to_rdf, quaternion_signs, sh_signs
 from hushsplat.types.gaussians import Gaussians

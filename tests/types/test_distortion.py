@@ -1,4 +1,4 @@
-"""Lens models: by hand, inverse of themselves, and refused where they break down."""
+"""Lens models: by hand, and refused where they fold the picture."""
 
 import numpy as np
 import pytest
@@ -47,12 +47,16 @@ def test_fov_by_hand():
     np.testing.assert_array_equal(Distortion("fov", (0.0,)).distort(GRID), GRID)
 
 
-@pytest.mark.parametrize("lens", LENSES, ids=lambda lens: lens.kind)
-def test_undistort_is_the_inverse(lens):
-    bent = lens.distort(GRID)
-    assert np.abs(bent - GRID).max() > 0.005  # it bends at all
-    np.testing.assert_allclose(lens.undistort(bent), GRID, atol=1e-12)
-    np.testing.assert_allclose(lens.distort(lens.undistort(GRID)), GRID, atol=1e-9)
+def test_thin_prism_fisheye_by_hand():
+    k1, k2, p1, p2, k3, k4, sx1, sy1 = LENSES[2].coefficients
+    angle = np.arctan(0.5)
+    x, y, t2 = 0.3 * angle / 0.5, -0.4 * angle / 0.5, angle**2
+    radial = 1 + k1 * t2 + k2 * t2**2 + k3 * t2**3 + k4 * t2**4
+    expected = [
+        x * radial + 2 * p1 * x * y + p2 * (t2 + 2 * x * x) + sx1 * t2,
+        y * radial + 2 * p2 * x * y + p1 * (t2 + 2 * y * y) + sy1 * t2,
+    ]
+    np.testing.assert_allclose(LENSES[2].distort(np.array([0.3, -0.4])), expected)
 
 
 @pytest.mark.parametrize("kind", COEFFICIENTS)
@@ -62,17 +66,8 @@ def test_the_axis_stays(kind):
 
 
 @given(st.sampled_from(sorted(COEFFICIENTS)), st.lists(st.floats(-3, 3), max_size=8))
-def test_inverse_or_nan_for_any_lens(kind, coefficients):
-    lens = Distortion(kind, tuple(coefficients[: len(COEFFICIENTS[kind])]))
-    ideal = lens.undistort(GRID)
-    found = np.isfinite(ideal).all(axis=-1)
-    np.testing.assert_allclose(lens.distort(ideal[found]), GRID[found], atol=1e-8)
-    lens.folds_within(CAMERA)
-
-
-def test_no_inverse_is_nan():
-    lens = Distortion("perspective", (-1.0,))  # r - r³ is at most 0.385
-    assert np.isnan(lens.undistort(np.array([[0.5, 0.0]]))).all()
+def test_folds_are_found_for_any_lens_without_a_warning(kind, coefficients):
+    Distortion(kind, tuple(coefficients[: len(COEFFICIENTS[kind])])).folds_within(CAMERA)
 
 
 def test_folds():

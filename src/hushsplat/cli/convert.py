@@ -11,7 +11,7 @@ from hushsplat.io.content import bytes_on_disk
 from hushsplat.io.scenes.scene import save
 from hushsplat.scenes import PREFIX, scene_argument
 from hushsplat.types.errors import HushsplatError
-from hushsplat.types.selection import with_min_opacity, with_sh_degree
+from hushsplat.types.gaussians import with_min_opacity, with_sh_degree
 
 DESCRIPTION = """Write a scene in another format.
 

@@ -1,4 +1,4 @@
-"""How real lenses bend straight lines: the models of COLMAP and OpenCV, in normalised coordinates (x/z, y/z)."""
+"""Lens distortion: the models of COLMAP and OpenCV, in normalised coordinates (x/z, y/z)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ COEFFICIENTS = {
     "thin_prism_fisheye": ("k1", "k2", "p1", "p2", "k3", "k4", "sx1", "sy1"),
     "fov": ("omega",),  # one angle, rad
 }
-NEWTON_STEPS = 30
-NEWTON_STEP_SIZE = 1e-6  # normalised units: derivatives by central differences of this
 FOLD_CELLS = 48  # ours: a lens is checked for folds on this many cells along each side of the picture
 
 
 @dataclass(frozen=True)
 class Distortion:
-    """The lens of a photograph; its pinhole part (focal lengths, principal point) is in a Camera."""
+    """Lens distortion of a photograph; focal lengths and principal point are in its Camera.
+
+    Attributes:
+        kind: of the model, a key of COEFFICIENTS.
+        coefficients: in the order of COEFFICIENTS; missing ones at the end are 0.
+    """
 
     kind: Literal["perspective", "fisheye", "thin_prism_fisheye", "fov"]
-    coefficients: tuple[float, ...]  # missing ones at the end are 0
+    coefficients: tuple[float, ...]
 
     def __post_init__(self) -> None:
         names = COEFFICIENTS[self.kind]
@@ -50,16 +53,6 @@ class Distortion:
             seen = _MODELS[self.kind](x, y, self.coefficients)
         return np.stack(seen, axis=-1).reshape(ideal.shape)
 
-    def undistort(self, seen: Float64[Array, "*batch 2"]) -> Float64[Array, "*batch 2"]:
-        """The inverse of `distort`, by Newton's method; NaN where it does not converge."""
-        ideal = seen.copy()
-        with np.errstate(all="ignore"):
-            for _ in range(NEWTON_STEPS):
-                error = self.distort(ideal) - seen
-                ideal = ideal - np.linalg.solve(_regular(self._jacobian(ideal)), error[..., None])[..., 0]
-            missed = np.abs(self.distort(ideal) - seen).max(axis=-1, keepdims=True)
-            return np.where(missed < 1e-9, ideal, np.nan)
-
     def folds_within(self, camera: Camera) -> bool:
         """True if the model leaves the range where it makes sense (turns lines over) inside the camera's picture."""
         x = (np.linspace(0, camera.width, FOLD_CELLS + 1) - camera.cx) / camera.fx
@@ -69,19 +62,6 @@ class Distortion:
             across, down = np.diff(seen, axis=1)[:-1], np.diff(seen, axis=0)[:, :-1]
             areas = across[..., 0] * down[..., 1] - across[..., 1] * down[..., 0]
         return not bool((areas > 0).all())
-
-    def _jacobian(self, ideal: Float64[Array, "*batch 2"]) -> Float64[Array, "*batch 2 2"]:
-        columns = []
-        for axis in np.eye(2) * NEWTON_STEP_SIZE:
-            columns.append((self.distort(ideal + axis) - self.distort(ideal - axis)) / (2 * NEWTON_STEP_SIZE))
-        return np.stack(columns, axis=-1)
-
-
-def _regular(jacobian: Float64[Array, "*batch 2 2"]) -> Float64[Array, "*batch 2 2"]:
-    """The matrices, with the identity where one has no inverse: Newton then goes astray and says so at its end."""
-    determinant = np.linalg.det(jacobian)
-    usable = np.isfinite(determinant) & (np.abs(determinant) > 1e-12)
-    return np.where(usable[..., None, None], jacobian, np.eye(2))
 
 
 # The models take and give x and y as arrays of their own: twice as fast as arrays of pairs.

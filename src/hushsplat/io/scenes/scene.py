@@ -8,7 +8,9 @@ from pathlib import Path
 
 from hushsplat.io.scenes.dot_splat import read_splat, write_splat
 from hushsplat.io.scenes.ply import read_ply, write_ply
-from hushsplat.io.scenes.sog import read_sog, read_streamed_sog, write_sog
+from hushsplat.io.scenes.sog import read_sog
+from hushsplat.io.scenes.sog_stream import read_streamed_sog
+from hushsplat.io.scenes.sog_write import write_sog
 from hushsplat.io.scenes.spz import read_spz, write_spz
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from hushsplat.io.scenes.sog import MAX_COUNT, read_sog
 from hushsplat.io.scenes.sog_members import FolderMembers, plain_name
-from hushsplat.io.scenes.sog_meta import MAX_COUNT
-from hushsplat.io.scenes.sog_read import read_sog
 from hushsplat.io.strict_json import Fields, parse_json_object
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians

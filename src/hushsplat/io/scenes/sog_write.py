@@ -16,8 +16,7 @@ from PIL import Image
 from hushsplat.io.atomic import atomic_write
 from hushsplat.io.scenes.codebooks import fit_codebook, fit_palette, nearest_entries
 from hushsplat.io.scenes.sanitize import SMALLEST_SCALE, refuse_unwritable, three_scales
-from hushsplat.io.scenes.sog_meta import MAX_COUNT, MAX_LOG, PALETTE_MAX, PALETTE_ROW
-from hushsplat.io.scenes.sog_read import FIRST_MODE, META
+from hushsplat.io.scenes.sog import FIRST_MODE, MAX_COUNT, MAX_LOG, META, PALETTE_MAX, PALETTE_ROW
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians
 

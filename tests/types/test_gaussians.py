@@ -1,11 +1,13 @@
-"""Thinning out a scene, and describing it."""
+"""A scene in memory: read-only arrays of checked shapes, selections of it, and its summary."""
 
+from dataclasses import replace
+
+import jaxtyping
 import numpy as np
 import pytest
 
 from hushsplat.types.errors import SceneError
-from hushsplat.types.gaussians import Gaussians
-from hushsplat.types.selection import with_min_opacity, with_sh_degree
+from hushsplat.types.gaussians import Gaussians, with_min_opacity, with_sh_degree
 from hushsplat.types.summary import HISTOGRAM_BINS, summarize
 
 
@@ -19,6 +21,36 @@ def scene(count: int = 100, coefficients: int = 9) -> Gaussians:
         sh=rng.normal(size=(count, coefficients, 3)).astype(np.float32),
         payload=rng.normal(size=(count, 10)).astype(np.float32),
     )
+
+
+def test_arrays_are_read_only_and_replaced_as_a_whole() -> None:
+    own = np.zeros((100, 3), np.float32)
+    whole = replace(scene(), means=own)
+    with pytest.raises(ValueError, match="read-only"):
+        whole.means[0, 0] = 1.0
+    own[0] = 2.0  # the caller's array stays writable, and is shared
+    assert whole.means[0, 0] == 2.0
+    moved = replace(whole, means=whole.means + np.float32(0.5))
+    assert moved.means[0, 0] == 2.5 and whole.means[0, 0] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("field", "array", "message"),
+    [
+        ("means", np.zeros((100, 3)), r"means must be float32 of shape \(100, 3\), got float64"),
+        ("opacities", np.zeros(99, np.float32), r"opacities must be float32 of shape \(100,\), got float32 \(99,\)"),
+        ("scales", np.ones((100, 4), np.float32), r"scales must have 2 columns \(surfels\) or 3 \(ellipsoids\), got 4"),
+        ("sh", np.zeros((100, 5, 3), np.float32), r"sh must have 1, 4, 9 or 16 coefficients \(degree 0 to 3\), got 5"),
+        ("payload", np.zeros((100, 9), np.float32), r"payload must be float32 of shape \(100, 10\)"),
+    ],
+)
+def test_wrong_types_and_shapes_are_refused_by_name(
+    field: str, array: np.ndarray, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = scene()
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # tests check annotations too, users do not
+    with pytest.raises(SceneError, match=message):
+        replace(whole, **{field: array})
 
 
 def test_min_opacity_keeps_what_is_opaque_enough() -> None:
