@@ -5,9 +5,10 @@ import pytest
 from skimage.metrics import structural_similarity
 
 from hushsplat.evaluation.flicker import Warp, flicker
-from hushsplat.evaluation.metrics import BEST_DB, psnr, ssim
+from hushsplat.evaluation.metrics import ssim
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import MeasureError
+from hushsplat.types.metrics import BEST_DB, psnr
 
 
 def picture(seed: int, height: int = 40, width: int = 56) -> np.ndarray:

@@ -16,7 +16,7 @@ from PIL import Image as Pillow
 from hushsplat.engines.cpu.denoise_names import Denoiser, view_picture
 from hushsplat.engines.cpu.render_names import RenderOptions, decode_color, render, render_sorted, sample_visibility
 from hushsplat.evaluation.flicker import Warp, flicker
-from hushsplat.evaluation.metrics import psnr, ssim
+from hushsplat.evaluation.metrics import ssim
 from hushsplat.evaluation.shots import Method, SceneSource, Shot
 from hushsplat.io.atomic import atomic_write
 from hushsplat.io.captures.capture import load_photograph
@@ -28,6 +28,7 @@ from hushsplat.stream import Noise, denoiser, observe
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.image import Image
+from hushsplat.types.metrics import psnr
 
 EXPECTED = Method("expected", "expected")  # what should be seen, drawn like a method
 DRAWN_METRICS = ("psnr", "ssim", "flicker")

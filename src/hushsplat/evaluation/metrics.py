@@ -1,4 +1,4 @@
-"""How far a picture is from the one it should be: PSNR and SSIM, as the field computes them."""
+"""SSIM, as the field computes it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,9 @@ from numpy import ndarray as Array
 
 from hushsplat.types.errors import MeasureError
 
-BEST_DB = 100.0  # what equal pictures get: infinity has no place in a mean nor in JSON
 # Wang et al. 2004, and every paper since: a Gaussian window of 11 px, the constants for values 0..1.
 WINDOW_PX, SIGMA_PX = 11, 1.5
 C1, C2 = 0.01**2, 0.03**2
-
-
-def psnr(shown: Float32[Array, "h w 3"], expected: Float32[Array, "h w 3"]) -> float:
-    """Peak signal-to-noise ratio in dB of values 0..1 (what lies outside is clipped), over all pixels and channels."""
-    difference = np.clip(shown, 0, 1).astype(np.float64) - np.clip(expected, 0, 1)
-    error = float(np.mean(difference * difference))
-    return min(-10 * float(np.log10(error)), BEST_DB) if error > 0 else BEST_DB
 
 
 def ssim(shown: Float32[Array, "h w 3"], expected: Float32[Array, "h w 3"]) -> float:
