@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hushsplat.evaluation.motions import MOTIONS, SECONDS, Stand
+from hushsplat.evaluation.motions import MOTIONS, SECONDS, Viewpoint
 from hushsplat.io.tracks import write_track
 
 FOLDER = Path(__file__).resolve().parent.parent / "src/hushsplat/evaluation/tracks"
@@ -52,7 +52,7 @@ def main() -> None:
     for place, (up, unit, stands) in PLACES.items():
         upward = np.array(up) / np.linalg.norm(up)
         for name, (eye, target) in stands.items():
-            track = MOTIONS[name](Stand(np.array(eye), np.array(target), upward, unit), SECONDS[name])
+            track = MOTIONS[name](Viewpoint(np.array(eye), np.array(target), upward, unit), SECONDS[name])
             poses, times = np.round(track.world_from_camera, DIGITS), np.round(track.times_s, DIGITS)
             write_track(replace(track, world_from_camera=poses, times_s=times), FOLDER / f"{place}-{name}.json")
 

@@ -11,14 +11,14 @@ from command import Run
 from PIL import Image
 
 import hushsplat
-from hushsplat.engines.cpu import _engine
+from hushsplat.engines.cpu.machine import instruction_set
 from hushsplat.types.framing import orbit_scene
 
 
 def test_version_names_the_instruction_set(run: Run) -> None:
     result = run("--version")
     assert result.returncode == 0
-    assert result.stdout == f"hushsplat {hushsplat.__version__} ({_engine.instruction_set()})\n"
+    assert result.stdout == f"hushsplat {hushsplat.__version__} ({instruction_set()})\n"
 
 
 def test_help_teaches(run: Run) -> None:
@@ -111,7 +111,7 @@ def test_render_options_reach_the_renderer(run: Run, tmp_path: Path, ply: Path) 
     scene = hushsplat.load(ply)
     camera = hushsplat.frame_scene(scene, 40, 30, up=(0.0, 0.0, 1.0), fov_y_deg=40.0)
     options = hushsplat.RenderOptions(background=(0.2, 0.4, 0.6), near=1.5)
-    expected = hushsplat.render(scene, camera, "raw", samples=3, seed=5, frame=7, sampler="stratified", options=options)
+    expected = hushsplat.render(scene, camera, "raw", noise=hushsplat.Noise(3, 5, 7, "stratified"), options=options)
     same = np.isclose(np.load(tmp_path / "a.npy"), expected.color, atol=1e-3).all(axis=-1)
     assert same.mean() > 0.99  # another instruction set may round a winner away
 
@@ -146,7 +146,7 @@ def test_render_an_orbit_to_numbered_pictures_with_new_noise_each(run: Run, tmp_
     assert sorted(path.name for path in (tmp_path / "frames").iterdir()) == ["00.npy", "01.npy", "02.npy"]
     scene = hushsplat.load(ply)
     camera = orbit_scene(scene, 20, 20, seconds=1.0, fps=3.0).camera(2)
-    expected = hushsplat.render(scene, camera, "raw", frame=2).color
+    expected = hushsplat.render(scene, camera, "raw", noise=hushsplat.Noise(frame=2)).color
     np.testing.assert_array_equal(np.load(tmp_path / "frames" / "02.npy"), expected)
     (tmp_path / "there").mkdir()
     assert run("render", ply, "-o", "there", *words, "--speed", 3).returncode == 0

@@ -11,8 +11,9 @@ from PIL import Image
 
 import hushsplat
 from hushsplat.cli.main import main
-from hushsplat.engines.cpu.denoise_names import METHODS, SHOWN, denoiser
 from hushsplat.io.weights import write_weights
+from hushsplat.methods import DENOISERS, METHODS, denoiser
+from hushsplat.spec.views import SHOWN
 from hushsplat.spec.weights import SHAPES, DenoiserWeights
 from hushsplat.types.gaussians import Gaussians
 
@@ -73,10 +74,17 @@ def test_a_track_carries_the_state_and_hush_falls_back_aloud(
 
 def test_settings_reach_the_denoiser(run: Run, tmp_path: Path, track: Path, ply: Path, file: Path) -> None:
     words = ("--weights", file, "--track", track, "--method", "hush-zero-shot")
-    switches = ("--hush.trust", "one", "--hush.no-spatial-filter", "--hush.no-stabilise", "--hush.gate", 0)
-    assert run("render", ply, "-o", "f%d.npy", *words, *switches, "--hush.tau-frames", 3).returncode == 0
-    config = hushsplat.DenoiserSettings(trust="one", spatial_filter=False, stabilise=False, gate=0, tau_frames=3.0)
-    it = hushsplat.denoiser("hush-zero-shot", weights=file, config=config)
+    switches = (
+        "--denoiser.trust",
+        "one",
+        "--denoiser.no-spatial-filter",
+        "--denoiser.no-stabilise",
+        "--denoiser.gate",
+        0,
+    )
+    assert run("render", ply, "-o", "f%d.npy", *words, *switches, "--denoiser.tau-frames", 3).returncode == 0
+    settings = hushsplat.DenoiserSettings(trust="one", spatial_filter=False, stabilise=False, gate=0, tau_frames=3.0)
+    it = hushsplat.denoiser("hush-zero-shot", weights=file, settings=settings)
     *_, last = hushsplat.play(hushsplat.load(ply), hushsplat.load_track(track), it)
     np.testing.assert_array_equal(np.load(tmp_path / "f3.npy"), last.color)
 
@@ -130,7 +138,7 @@ def test_compare_draws_all_methods_beside_each_other(
 
 def test_help_lists_methods_views_and_switches(run: Run) -> None:
     text = "".join(run("render", "--help").stdout.split())
-    for name in (*METHODS, *SHOWN, "--hush.no-spatial-filter", "--hush.trust{learned,one,heuristic}"):
+    for name in (*METHODS, *SHOWN, "--denoiser.no-spatial-filter", "--denoiser.trust{learned,one,heuristic}"):
         assert name in text
 
 
@@ -140,7 +148,7 @@ def test_bench_times_denoisers_beside_renderers(run: Run, with_payload: Path, fi
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     rows = {(row["scene"], row["method"]): row for row in found["rows"]}
-    for scene, names in (("trained.ply", METHODS), ("synth:2k", [name for name in METHODS if name != "hush"])):
+    for scene, names in (("trained.ply", DENOISERS), ("synth:2k", [name for name in DENOISERS if name != "hush"])):
         expected = {"raw", "reference", *names, *(f"raw+{name}" for name in names)}
         assert {method for of, method in rows if of == scene} == expected
     held = rows["trained.ply", "hush"]["bytes_per_pixel"]
@@ -154,15 +162,15 @@ def test_bench_times_denoisers_beside_renderers(run: Run, with_payload: Path, fi
 
 WRONG = {
     "--method raw --show gate": "--show is for hush and hush-zero-shot, not for raw; leave it out.",
-    "--hush.sigma 3": "--hush.* is for hush and hush-zero-shot, not for reference; leave it out.",
+    "--denoiser.sigma 3": "--denoiser.* is for hush and hush-zero-shot, not for reference; leave it out.",
     "--method exact --weights W": "--weights is for hush and hush-zero-shot, not for exact; leave it out.",
     "--compare raw,exact --weights W": "--weights is for hush and hush-zero-shot, not for raw; leave it out.",
     "--method hush --weights nowhere": "nowhere: cannot be read: No such file or directory.",
-    "--method hush --weights W --hush.sigma -1": "sigma must be a number from 0 to 1e+06, got -1.0.",
-    "--method hush --weights W --hush.gate 3": "invalid choice '3' for argument '--hush.gate'.",
+    "--method hush --weights W --denoiser.sigma -1": "sigma must be a number from 0 to 1e+06, got -1.0.",
+    "--method hush --weights W --denoiser.gate 3": "invalid choice '3' for argument '--denoiser.gate'.",
     "--method hush --weights W --show mood": "invalid choice 'mood' for argument '--show'.",
     "--method hush --weights W --frames 0": "--frames must be at least 1, got 0.",
-    "--method raw --frames 3": "--frames is for denoisers, which look at many; renderers draw one, leave it out.",
+    "--method raw --frames 3": "--frames is for denoisers, which see many; renderers draw one, leave it out.",
     "--method hush --weights W --frames 3 --orbit": "--frames is for a still camera; a track has frames of its own",
     "--compare raw,blurry": "--compare takes of raw, exact, reference,",
     "--compare raw,hush --weights W --show gate": "--show and --compare do not go together; leave one of them out.",
@@ -189,8 +197,26 @@ def test_one_line_and_exit_code_2(
     assert not list(tmp_path.iterdir())
 
 
-def test_bench_of_hush_needs_a_payload(ply: Path, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--sizes", "32x24", "--methods", "hush", "--weights", str(file)]
-    assert main(["bench", str(ply), *words]) == 2
-    expected = "hushsplat: hush needs a scene with a payload, and this one has none; use hush-zero-shot.\n"
-    assert capsys.readouterr() == ("", expected)
+def test_bench_of_a_scene_without_payload_is_zero_shot_and_says_so(
+    ply: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--sizes", "32x24", "--rounds", "1", "--cameras", "1", "--threads", "1", "--weights", str(file), "--json"]
+    assert main(["bench", str(ply), *words, "--methods", "hush", "raw+hush"]) == 0
+    out, err = capsys.readouterr()
+    assert [row["method"] for row in json.loads(out)["rows"]] == ["hush-zero-shot", "raw+hush-zero-shot"]
+    assert err == "hushsplat: cloud.ply has no payload for hush; hush-zero-shot draws it.\n"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_render_takes_every_method(
+    method: str, ply: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frames = ["--frames", "3"] if method in DENOISERS else []
+    words = ["--method", method, "--width", "40", "--height", "30", *frames]
+    assert main(["render", str(ply), "-o", "a.npy", *words]) == 0
+    assert (capsys.readouterr().err != "") == (method == "hush")
+    scene = hushsplat.load(ply)
+    camera = hushsplat.frame_scene(scene, 40, 30)
+    expected = hushsplat.render(scene, camera, method, frames=3 if frames else None).color
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), expected)

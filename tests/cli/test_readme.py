@@ -27,7 +27,7 @@ def test_readme_names_real_commands_and_functions() -> None:
 
 
 def test_stub_names_what_the_engine_has() -> None:
-    stub = ast.parse((ROOT / "src/hushsplat/engines/cpu/native/_engine.pyi").read_text(encoding="utf-8"))
+    stub = ast.parse((ROOT / "src/hushsplat/engines/cpu/_engine.pyi").read_text(encoding="utf-8"))
     for node in stub.body:
         if isinstance(node, ast.ClassDef):
             members = _names(node.body)

@@ -9,7 +9,7 @@ from PIL import Image
 from hushsplat import scenes
 from hushsplat.cli.main import main
 from hushsplat.evaluation import demo
-from hushsplat.evaluation.motions import MOTIONS, SECONDS, kept_names, kept_track, named_track, stand_in
+from hushsplat.evaluation.motions import MOTIONS, SECONDS, bundled_track, bundled_tracks, named_track, viewpoint_in
 from hushsplat.evaluation.results import read_results
 from hushsplat.scenes import NamedScene, scene_argument
 from hushsplat.synth import room_and_garden
@@ -43,9 +43,9 @@ def test_the_demo_scene_has_a_name_for_every_command() -> None:
 
 
 def test_every_motion_is_kept_for_our_scene_and_for_bonsai() -> None:
-    assert kept_names() == sorted(f"{place}-{name}" for place in ("bonsai", "own") for name in MOTIONS)
-    for name in kept_names():
-        track = kept_track(name)
+    assert bundled_tracks() == sorted(f"{place}-{name}" for place in ("bonsai", "own") for name in MOTIONS)
+    for name in bundled_tracks():
+        track = bundled_track(name)
         assert (track.width, track.height) == (800, 532)
         assert track.duration_s == pytest.approx(SECONDS[name.split("-", 1)[1]], abs=0.05)
         steps = np.linalg.norm(np.diff(track.world_from_camera[:, :3, 3], axis=0), axis=1)
@@ -54,24 +54,24 @@ def test_every_motion_is_kept_for_our_scene_and_for_bonsai() -> None:
 
 def test_motions_do_what_they_are_called() -> None:
     scene = scene_argument("synth:2k")
-    forward = {name: kept_track(f"own-{name}").world_from_camera[:, :3, 2] for name in MOTIONS}
+    forward = {name: bundled_track(f"own-{name}").world_from_camera[:, :3, 2] for name in MOTIONS}
     turned = np.degrees(np.arccos(np.clip(forward["turn"] @ forward["turn"][0], -1, 1)))
     assert 65 < turned.max() < 72 and turned[-1] < 5
-    rests = kept_track("own-stop-and-go").world_from_camera
+    rests = bundled_track("own-stop-and-go").world_from_camera
     still = (np.abs(np.diff(rests, axis=0)) < 1e-9).all(axis=(1, 2))
     assert 0.3 < still.mean() < 0.8
-    straight = kept_track("own-dolly").world_from_camera[:, :3, 3]
+    straight = bundled_track("own-dolly").world_from_camera[:, :3, 3]
     assert np.linalg.matrix_rank(straight - straight[0], tol=1e-3) == 1
     assert np.degrees(np.arccos(np.clip(forward["head"] @ forward["head"][0], -1, 1))).max() > 15
-    assert (named_track("walk", scene).world_from_camera == kept_track("own-walk").world_from_camera).all()
+    assert (named_track("walk", scene).world_from_camera == bundled_track("own-walk").world_from_camera).all()
 
 
 def test_in_another_scene_motions_begin_where_one_would_stand() -> None:
     scene = NamedScene("file.ply", room_and_garden(2_000), is_own=False)
-    stand = stand_in(scene)
+    viewpoint = viewpoint_in(scene)
     for name in ("walk", "orbit", "turn", "dolly", "stop-and-go", "head"):
         start = named_track(name, scene).world_from_camera[0, :3, 3]
-        assert np.linalg.norm(start - stand.eye) < 0.1 * stand.unit
+        assert np.linalg.norm(start - viewpoint.eye) < 0.1 * viewpoint.unit
 
 
 def test_compare_does_the_same_for_anybody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

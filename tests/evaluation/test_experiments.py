@@ -12,14 +12,12 @@ import numpy as np
 import pytest
 
 import hushsplat
+from hushsplat.cli.evaluate import Evaluate, _for_scene
 from hushsplat.cli.main import main
-from hushsplat.cli.measure import Measure, _for_scene
-from hushsplat.engines.cpu.denoise_names import DenoiserSettings
-from hushsplat.evaluation import draw_jobs as drawing
-from hushsplat.evaluation import jobs as running
+from hushsplat.evaluation import draw_jobs, jobs
 from hushsplat.evaluation.experiments import (
     SIGMAS,
-    Pace,
+    FrameSelection,
     ablation_methods,
     best_sigma,
     methods_of,
@@ -29,15 +27,16 @@ from hushsplat.evaluation.experiments import (
     track_shot,
 )
 from hushsplat.evaluation.jobs import digest
-from hushsplat.evaluation.plan import Measuring, Plan, Reading, Task
+from hushsplat.evaluation.plan import EvaluationOptions, Plan, Scores, Task
 from hushsplat.evaluation.results import read_results
 from hushsplat.evaluation.shots import Method, SceneSource, Shot
 from hushsplat.io.weights import default_weights
 from hushsplat.scenes import scene_argument
-from hushsplat.stream import Noise
+from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.synth import home_camera
 from hushsplat.types.camera import Camera
-from hushsplat.types.errors import MeasureError
+from hushsplat.types.errors import EvaluationError
+from hushsplat.types.options import Noise
 from hushsplat.types.paths import orbit
 
 SCENE = SceneSource("synth:2k", None, "synth:2k")
@@ -46,28 +45,28 @@ SMALL = ("--width", "48", "--height", "32", "--fps", "30", "--every", "5", "--fr
 
 def moving(frames: int = 8, every: int = 4) -> Shot:
     track = orbit(np.array([0, -1.0, 0]), 3.0, turns=0.02, seconds=frames / 30, fps=30.0, width=32, height=24)
-    return track_shot(SCENE, "ring", track, Pace(None, every))
+    return track_shot(SCENE, "ring", track, FrameSelection(None, every))
 
 
 def test_every_tenth_frame_counts_and_the_rest_is_history() -> None:
     track = orbit(np.zeros(3), 3.0, seconds=1.0, fps=30.0, width=32, height=24)
-    shot = track_shot(SCENE, "ring", track, Pace(300.0, 10))
-    assert shot.measured == tuple(range(9, 291, 10))  # 29/30 s at 300 frames a second are 291 frames
+    shot = track_shot(SCENE, "ring", track, FrameSelection(300.0, 10))
+    assert shot.scored == tuple(range(9, 291, 10))  # 29/30 s at 300 frames a second are 291 frames
     assert len(shot.cameras) == 290  # nothing is drawn after the last one that counts
     assert shot.fps == pytest.approx(30.0)
-    assert track_shot(SCENE, "ring", track, Pace(None, 10, 2)).measured == (9, 19)
-    assert track_shot(SCENE, "ring", track, Pace(None, 1)).measured == tuple(range(30))
-    with pytest.raises(MeasureError, match="ring: has 30 frames, so no 31th one; lower --every or raise --fps"):
-        track_shot(SCENE, "ring", track, Pace(None, 31))
-    with pytest.raises(MeasureError, match="--every and --frames must be at least 1, got 0 and None"):
-        Pace(None, 0)
+    assert track_shot(SCENE, "ring", track, FrameSelection(None, 10, 2)).scored == (9, 19)
+    assert track_shot(SCENE, "ring", track, FrameSelection(None, 1)).scored == tuple(range(30))
+    with pytest.raises(EvaluationError, match="ring: has 30 frames, so no 31th one; lower --every or raise --fps"):
+        track_shot(SCENE, "ring", track, FrameSelection(None, 31))
+    with pytest.raises(EvaluationError, match="--every and --frames must be at least 1, got 0 and None"):
+        FrameSelection(None, 0)
 
 
 def test_track_rows_are_means_over_frames() -> None:
     shot = moving()
     task = Task(shot, Method("raw", "raw"), (3, 7))
-    readings = [Reading(task, {"psnr": [20.0, 30.0], "flicker": [None, 4.0]}, {"cvvdp": 7.5})]
-    rows, series = track_rows("navigation", readings)
+    scores = [Scores(task, {"psnr": [20.0, 30.0], "flicker": [None, 4.0]}, {"cvvdp": 7.5})]
+    rows, series = track_rows("navigation", scores)
     head = {"scene": "synth:2k", "track": "ring", "method": "raw"}
     assert rows == [{"experiment": "navigation", **head, "frames": 2, "psnr": 25.0, "flicker": 4.0, "cvvdp": 7.5}]
     assert series == [{**head, "frame": [3, 7], "psnr": [20.0, 30.0], "flicker": [None, 4.0]}]
@@ -80,7 +79,7 @@ def test_still_rows_are_means_over_views() -> None:
     tasks = static_tasks(shots, [method, reference])
     assert [task.frames for task in tasks] == [(15, 97, 127), (0,)] * 2
     values = [[20.0, 26.0, 27.0], [31.0], [22.0, 28.0, 29.0], [33.0]]
-    rows = still_rows("static", [Reading(t, {"psnr": v}, {}) for t, v in zip(tasks, values, strict=True)])
+    rows = still_rows("static", [Scores(t, {"psnr": v}, {}) for t, v in zip(tasks, values, strict=True)])
     assert [(row["method"], row["frames"], row["views"], row["psnr"]) for row in rows] == [
         ("hush", 16, 2, 21.0),
         ("hush", 98, 2, 27.0),
@@ -100,17 +99,17 @@ def test_of_the_heuristic_trusts_the_best_over_all_tracks_stays() -> None:
     assert "σ = 10: 24.00" in notes[0] and "best of 6" in notes[0]
 
 
-def test_hush_needs_a_payload_and_a_note_says_that_it_was_left_out() -> None:
+def test_a_scene_without_payload_is_drawn_zero_shot_and_a_note_says_so() -> None:
     scene, notes = scene_argument("synth:2k"), list[str]()
     found = methods_of(("mean", "hush", "hush-zero-shot"), scene, 64, notes)
     assert [(method.name, method.samples) for method in found] == [("mean", 64), ("hush-zero-shot", 0)]
-    assert notes == ["synth:2k has no payload, so hush could not be measured on it; hush-zero-shot can."]
-    with pytest.raises(MeasureError, match="synth:2k: none of the methods can be measured"):
-        methods_of(("hush",), scene, 64, [])
-    with pytest.raises(MeasureError, match=r"--methods takes of raw, exact, .*, got 'blurry'"):
+    assert notes == ["synth:2k has no payload for hush; hush-zero-shot draws it."]
+    with pytest.raises(EvaluationError, match=r"--methods takes of raw, exact, .*, got 'blurry'"):
         methods_of(("blurry",), scene, 64, [])
     payload = np.zeros((len(scene.gaussians), 10), dtype=np.float32)
     trained = replace(scene, gaussians=replace(scene.gaussians, payload=payload))
+    names = [method.name for method in methods_of(("hush", "hush-zero-shot"), trained, 64, [])]
+    assert names == ["hush", "hush-zero-shot"]
     assert {method.name for method in ablation_methods(trained, notes)} == {"hush"}
     assert {method.name for method in ablation_methods(scene, notes)} == {"hush-zero-shot"}
 
@@ -118,10 +117,10 @@ def test_hush_needs_a_payload_and_a_note_says_that_it_was_left_out() -> None:
 def test_the_mean_of_many_samples_comes_near_exact_and_frames_are_independent(tmp_path: Path) -> None:
     shot = moving()
     methods = [Method("mean", "mean", samples=256), Method("raw", "raw"), Method("exact", "exact")]
-    plan = Plan(tuple(Task(shot, method, shot.measured) for method in methods), Measuring(("psnr",)))
-    mean, raw, exact = (reading.values["psnr"] for reading in plan.run(tmp_path, 1))
+    plan = Plan(tuple(Task(shot, method, shot.scored) for method in methods), EvaluationOptions(("psnr",)))
+    mean, raw, exact = (found.values["psnr"] for found in plan.run(tmp_path, 1))
     assert np.mean(raw) + 3 < np.mean(mean) < np.mean(exact) + 0.5
-    alone = Plan((Task(shot, methods[1], shot.measured[1:]),), Measuring(("psnr",)))
+    alone = Plan((Task(shot, methods[1], shot.scored[1:]),), EvaluationOptions(("psnr",)))
     assert alone.run(tmp_path / "alone", 1)[0].values["psnr"] == raw[1:]
 
 
@@ -129,7 +128,7 @@ def test_a_still_camera_shows_the_same_flicker_as_its_noise(tmp_path: Path) -> N
     camera = Camera.look_at((0, -1, -3), (0, -1, 0), width=32, height=24)
     shot = Shot(SCENE, "view", (camera,) * 16, (15,))
     tasks = tuple(Task(shot, Method(name, name), (15,)) for name in ("raw", "mean", "reference"))
-    raw, mean, reference = Plan(tasks, Measuring(("psnr", "flicker"))).run(tmp_path, 1)
+    raw, mean, reference = Plan(tasks, EvaluationOptions(("psnr", "flicker"))).run(tmp_path, 1)
     assert raw.values["flicker"][0] > 8 * mean.values["flicker"][0] > 0
     assert reference.values == {"psnr": [100.0], "flicker": [0.0]}
 
@@ -142,16 +141,16 @@ def test_weights_of_the_scene_are_for_hush_and_others_for_zero_shot() -> None:
         Method("raw", "raw"),
     ]
     tasks = tuple(Task(moving(), method, (3,)) for method in methods)
-    draws = Plan(tasks, Measuring(("psnr",), weights=own, zero_shot_weights=foreign)).draws
+    draws = Plan(tasks, EvaluationOptions(("psnr",), weights=own, zero_shot_weights=foreign)).draws
     assert draws[0][0].weights is own
     assert draws[1][0].weights is foreign
     assert draws[2][0].weights is None
 
 
 def test_jobs_are_named_by_all_that_matters() -> None:
-    plan = Plan((Task(moving(), Method("raw", "raw"), (3,)),), Measuring())
+    plan = Plan((Task(moving(), Method("raw", "raw"), (3,)),), EvaluationOptions())
     job = plan.draws[0][0]
-    assert digest(job) == digest(Plan((Task(moving(), Method("raw", "raw"), (3,)),), Measuring()).draws[0][0])
+    assert digest(job) == digest(Plan((Task(moving(), Method("raw", "raw"), (3,)),), EvaluationOptions()).draws[0][0])
     other_scene = replace(job.shot, scene=replace(SCENE, stamp="newer"))
     others = [
         replace(job, noise=Noise(seed=1)),
@@ -171,12 +170,12 @@ def test_tracks_end_to_end(
 ) -> None:
     output = tmp_path / "out.json"
     scenes = ("synth:1k", "synth:2k") if experiment == "navigation" else ("synth:1k",)
-    words = ["measure", experiment, *scenes, "--track", *tracks, "--ref-samples", "4", *SMALL]
+    words = ["evaluate", experiment, *scenes, "--track", *tracks, "--ref-samples", "4", *SMALL]
     assert main([*words, "-o", str(output), "--workers", "1", "--metrics", "psnr", "ssim", "flicker"]) == 0
     found = read_results(output)
     assert {(row["scene"], row["track"]) for row in found.rows} == set(product(scenes, tracks))
     assert all(row["frames"] == 2 and 0 < row["psnr"] <= 100 for row in found.rows)
-    assert found.command.startswith(f"hushsplat measure {experiment} {' '.join(scenes)} --output")
+    assert found.command.startswith(f"hushsplat evaluate {experiment} {' '.join(scenes)} --output")
     assert found.missing == {} and found.versions["hushsplat"] == hushsplat.__version__
     assert {asset["kind"] for asset in found.assets} == {"frame", "expected", "view", "video"}
     assert all(found.asset_path(asset).is_file() for asset in found.assets)
@@ -190,7 +189,7 @@ def test_views_end_to_end(
     experiment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["measure", experiment, "synth:2k", "--views", "2", "--methods", "st-taa", "hush-zero-shot"]
+    words = ["evaluate", experiment, "synth:2k", "--views", "2", "--methods", "st-taa", "hush-zero-shot"]
     size = ("--width", "32", "--height", "24", "--quiet", "--workers", "1", "--metrics", "psnr", "flicker")
     assert main([*words, *size]) == 0
     found = read_results(tmp_path / "results.json")
@@ -209,7 +208,7 @@ def rows_of(path: Path) -> list:
 
 
 def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
-    words = ["measure", "navigation", "synth:2k", "--methods", "raw", "svgf", "hush-zero-shot", *SMALL]
+    words = ["evaluate", "navigation", "synth:2k", "--methods", "raw", "svgf", "hush-zero-shot", *SMALL]
     for workers in ("1", "2"):
         assert main([*words, "-o", str(tmp_path / f"{workers}.json"), "--workers", workers]) == 0
     assert rows_of(tmp_path / "1.json") == rows_of(tmp_path / "2.json")
@@ -218,25 +217,23 @@ def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from hushsplat.cli.main import main
-from hushsplat.cli.measure import Measure, _for_scene
-from hushsplat.evaluation import draw_jobs as drawing
-from hushsplat.evaluation import jobs as running
+from hushsplat.evaluation import jobs
 
-jobs, run = [], running.done
+begun, run = [], jobs.run_job
 
-def done(*job):
-    jobs.append(job)
-    if len(jobs) == 4:
+def run_job(*job):
+    begun.append(job)
+    if len(begun) == 4:
         os.kill(os.getpid(), signal.SIGKILL)
     return run(*job)
 
-running.done = done
+jobs.run_job = run_job
 main(sys.argv[1:])
 """
 
 
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ["measure", "navigation", "synth:2k", "--methods", "raw", "exact", "st-taa", "svgf", "hush-zero-shot"]
+    words = ["evaluate", "navigation", "synth:2k", "--methods", "raw", "exact", "st-taa", "svgf", "hush-zero-shot"]
     words += [*SMALL[:-3], "--frames", "3", "--quiet", "--workers", "1"]
     killed, whole = tmp_path / "killed.json", tmp_path / "whole.json"
     process = subprocess.run([sys.executable, "-c", KILLED, *words, "-o", str(killed)], timeout=120, check=False)
@@ -246,8 +243,8 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pyte
     assert kept == 3 and not killed.exists()
 
     done: list[str] = []
-    run = running.done
-    monkeypatch.setattr(running, "done", lambda job, *rest: (done.append(digest(job)), run(job, *rest))[1])
+    run = jobs.run_job
+    monkeypatch.setattr(jobs, "run_job", lambda job, *rest: (done.append(digest(job)), run(job, *rest))[1])
     assert main([*words, "-o", str(killed)]) == 0
     again = len(done)
     assert main([*words, "-o", str(whole)]) == 0
@@ -258,7 +255,7 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pyte
 
 def test_a_frame_that_is_gone_is_drawn_again(tmp_path: Path) -> None:
     shot = moving()
-    plan = Plan((Task(shot, Method("raw", "raw"), shot.measured),), Measuring(("psnr",)))
+    plan = Plan((Task(shot, Method("raw", "raw"), shot.scored),), EvaluationOptions(("psnr",)))
     plan.run(tmp_path, 1)
     picture = plan.draws[0][0].pictures(tmp_path)[0]
     picture.unlink()
@@ -270,7 +267,7 @@ def test_a_frame_that_is_gone_is_drawn_again(tmp_path: Path) -> None:
 
 def test_timing_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "times.json"
-    words = ["measure", "timing", "synth:1k", "--width", "32", "--height", "24", "--rounds", "1", "--cameras", "2"]
+    words = ["evaluate", "timing", "synth:1k", "--width", "32", "--height", "24", "--rounds", "1", "--cameras", "2"]
     assert main([*words, "-o", str(output), "--quiet"]) == 0
     found = read_results(output)
     times = {row["method"]: row for row in found.rows}
@@ -283,21 +280,21 @@ def test_timing_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_what_should_be_seen_is_the_same_kept_or_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shot = moving()
-    plan = Plan((Task(shot, Method("svgf", "svgf"), shot.measured),), Measuring())
+    plan = Plan((Task(shot, Method("svgf", "svgf"), shot.scored),), EvaluationOptions())
     kept = plan.run(tmp_path / "kept", 1)[0].values
     assert len(list((tmp_path / "kept").rglob("expected/*.npy"))) == 4  # two frames that count and two before them
-    monkeypatch.setattr(drawing, "MOST_KEPT_BYTES", 0)
+    monkeypatch.setattr(draw_jobs, "MOST_STORED_BYTES", 0)
     assert plan.run(tmp_path / "drawn", 1)[0].values == kept
     assert not list((tmp_path / "drawn").rglob("*.npy"))
 
 
 def test_what_was_kept_is_not_done_again_for_one_method_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ["measure", "navigation", "synth:1k", *SMALL, "--workers", "1", "--keep", "-o", str(tmp_path / "r.json")]
+    words = ["evaluate", "navigation", "synth:1k", *SMALL, "--workers", "1", "--keep", "-o", str(tmp_path / "r.json")]
     words += ["--metrics", "psnr", "--methods", "raw"]
     assert main(words) == 0
     done: list[str] = []
-    run = running.done
-    monkeypatch.setattr(running, "done", lambda job, *rest: (done.append(job.method.name), run(job, *rest))[1])
+    run = jobs.run_job
+    monkeypatch.setattr(jobs, "run_job", lambda job, *rest: (done.append(job.method.name), run(job, *rest))[1])
     assert main([*words, "svgf"]) == 0
     assert done == ["svgf"]
     assert [row["method"] for row in read_results(tmp_path / "r.json").rows] == ["raw", "svgf"]
@@ -327,7 +324,7 @@ def test_no_worker_outlives_a_run_that_was_killed(tmp_path: Path) -> None:
 
 
 def test_a_track_of_one_scene_only_and_one_moved_to_the_scenes_own_camera() -> None:
-    command = Measure("navigation", ("synth:1k",), track=("synth:1k=a.json", "other=b.json", "walk"))
+    command = Evaluate("navigation", ("synth:1k",), track=("synth:1k=a.json", "other=b.json", "walk"))
     assert list(_for_scene(command.track, "synth:1k")) == ["a.json", "walk"]
     assert list(_for_scene(command.track, "other.ply")) == ["b.json", "walk"]
     ring = orbit(np.array([5.0, 0, 5.0]), 2.0, turns=0.1, seconds=0.5, fps=30.0)

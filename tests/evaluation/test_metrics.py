@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from skimage.metrics import structural_similarity
 
-from hushsplat.evaluation.flicker import Warp, flicker
-from hushsplat.evaluation.metrics import BEST_DB, psnr, ssim
+from hushsplat.evaluation.metrics import Warp, flicker, ssim
 from hushsplat.types.camera import Camera
-from hushsplat.types.errors import MeasureError
+from hushsplat.types.errors import EvaluationError
+from hushsplat.types.metrics import BEST_DB, psnr
 
 
 def picture(seed: int, height: int = 40, width: int = 56) -> np.ndarray:
@@ -43,7 +43,7 @@ def test_ssim_is_that_of_scikit_image(seed: int) -> None:
 
 
 def test_ssim_refuses_pictures_smaller_than_its_window() -> None:
-    with pytest.raises(MeasureError, match=r"SSIM needs pictures of at least 11×11 px, got 20×10; draw larger ones"):
+    with pytest.raises(EvaluationError, match=r"SSIM needs pictures of at least 11×11 px, got 20×10; draw larger ones"):
         ssim(picture(0, 10, 20), picture(1, 10, 20))
 
 

@@ -11,7 +11,7 @@ import torch
 from hushsplat.engines.torch import lpips
 from hushsplat.evaluation import perceptual
 from hushsplat.evaluation.runner import usable_metrics
-from hushsplat.types.errors import MeasureError
+from hushsplat.types.errors import EvaluationError
 
 
 def waves(seed: int) -> np.ndarray:
@@ -73,7 +73,7 @@ def test_weights_that_do_not_fit_are_refused(weights_file: Path, tmp_path: Path)
     def refused(changed: dict[str, np.ndarray]) -> str:
         path = tmp_path / "changed.npz"
         np.savez(path, **changed)
-        with pytest.raises(MeasureError) as error:
+        with pytest.raises(EvaluationError) as error:
             lpips.load_lpips(path)
         return str(error.value)
 
@@ -87,9 +87,9 @@ def test_weights_that_do_not_fit_are_refused(weights_file: Path, tmp_path: Path)
     assert "features.0.bias is float32 (64,), expected finite floats (64,)" in refused(endless)
     other = tmp_path / "other.npz"
     other.write_bytes(b"no archive")
-    with pytest.raises(MeasureError, match=r"other.npz: is no .npz of arrays"):
+    with pytest.raises(EvaluationError, match=r"other.npz: is no .npz of arrays"):
         lpips.load_lpips(other)
-    with pytest.raises(MeasureError, match=r"cannot be read: No such file"):
+    with pytest.raises(EvaluationError, match=r"cannot be read: No such file"):
         lpips.load_lpips(tmp_path / "nowhere.npz")
 
 
@@ -137,7 +137,7 @@ def test_what_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch, w
 
 def test_a_metric_that_is_asked_for_has_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "pycvvdp")
-    with pytest.raises(MeasureError, match="cvvdp needs the package of that name: pip install cvvdp"):
+    with pytest.raises(EvaluationError, match="cvvdp needs the package of that name: pip install cvvdp"):
         usable_metrics(("psnr", "cvvdp"), None, moving=True)
-    with pytest.raises(MeasureError, match="--metrics takes of psnr, ssim, flicker, lpips, cvvdp, got 'vmaf'"):
+    with pytest.raises(EvaluationError, match="--metrics takes of psnr, ssim, flicker, lpips, cvvdp, got 'vmaf'"):
         usable_metrics(("vmaf",), None, moving=True)

@@ -14,16 +14,16 @@ from hushsplat.evaluation.plots import Line, line_plot
 from hushsplat.evaluation.report import page as page_of
 from hushsplat.evaluation.report import write_report
 from hushsplat.evaluation.results import Results, read_results
-from hushsplat.types.errors import MeasureError
+from hushsplat.types.errors import EvaluationError
 
 METHODS = ("raw", "svgf", "hush-zero-shot")
 
 
 @pytest.fixture(scope="module")
 def results_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A measurement of six small frames."""
+    """Results of six small frames."""
     path = tmp_path_factory.mktemp("report") / "walk.json"
-    words = ["measure", "navigation", "synth:2k", "--methods", *METHODS, "--width", "96", "--height", "64"]
+    words = ["evaluate", "navigation", "synth:2k", "--methods", *METHODS, "--width", "96", "--height", "64"]
     words += ["--fps", "30", "--every", "2", "--frames", "6", "--workers", "1", "--metrics", "psnr", "--quiet"]
     assert main([*words, "-o", str(path)]) == 0
     return path
@@ -50,7 +50,7 @@ def test_the_page_shows_the_numbers_and_fits_a_phone(page: Page, results_file: P
         assert f"{rows[method]:.2f}" in page.locator("table tr", has_text=method).first.inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert page.locator("svg polyline").count() == 3
-    assert page.locator("code").first.inner_text().startswith("hushsplat measure navigation synth:2k")
+    assert page.locator("code").first.inner_text().startswith("hushsplat evaluate navigation synth:2k")
 
 
 def test_the_wipe_moves_and_changes_its_pictures(page: Page) -> None:
@@ -114,18 +114,18 @@ def test_the_suffix_decides(suffix: str, results_file: Path, tmp_path: Path) -> 
 
 def test_what_cannot_be_shown_is_refused(results_file: Path, tmp_path: Path) -> None:
     found = read_results(results_file)
-    with pytest.raises(MeasureError, match=r"out.pdf: cannot write '.pdf'; end the name in .html, .md, .tex, .csv"):
+    with pytest.raises(EvaluationError, match=r"out.pdf: cannot write '.pdf'; end the name in .html, .md, .tex, .csv"):
         write_report([found], tmp_path / "out.pdf")
-    with pytest.raises(MeasureError, match="a picture of the results cannot be read: No such file"):
+    with pytest.raises(EvaluationError, match="a picture of the results cannot be read: No such file"):
         page_of([replace(found, folder=tmp_path)])
     frame = next(asset for asset in found.assets if asset["kind"] == "frame")
     small = {**frame, "path": "small.webp"}
     Image.fromarray(np.zeros((8, 8, 3), dtype=np.uint8)).save(results_file.parent / "small.webp")
     assets = [small, *(asset for asset in found.assets if asset["kind"] == "expected")]
-    with pytest.raises(MeasureError, match=r"small.webp: is not of the size of what it is compared with"):
+    with pytest.raises(EvaluationError, match=r"small.webp: is not of the size of what it is compared with"):
         page_of([replace(found, assets=assets)])
     (results_file.parent / "small.webp").write_bytes(b"RIFF no picture")
-    with pytest.raises(MeasureError, match=r"small.webp: is no readable WebP picture"):
+    with pytest.raises(EvaluationError, match=r"small.webp: is no readable WebP picture"):
         page_of([replace(found, assets=assets)])
 
 

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushsplat.evaluation.results import Results, read_results, write_results
-from hushsplat.types.errors import MeasureError
+from hushsplat.types.errors import EvaluationError
 
 ROW = {"experiment": "navigation", "scene": "a.ply", "track": "walk", "method": "raw", "frames": 2, "psnr": 20.5}
 SERIES = {"scene": "a.ply", "track": "walk", "method": "raw", "frame": [9, 19], "psnr": [20.0, None]}
 ASSET = {"kind": "frame", "scene": "a.ply", "track": "walk", "method": "raw", "name": "9", "path": "r.files/x.webp"}
 RESULTS = Results(
-    "navigation", "hushsplat measure navigation a.ply", [ROW], [SERIES], [ASSET], {"fps": 300.0}, {"numpy": "2"}, {}
+    "navigation", "hushsplat evaluate navigation a.ply", [ROW], [SERIES], [ASSET], {"fps": 300.0}, {"numpy": "2"}, {}
 )
 
 
@@ -47,7 +47,7 @@ def test_what_does_not_fit_is_refused_by_its_field(key: str, tmp_path: Path) -> 
     write_results(RESULTS, path)
     value, expected = WRONG[key]
     path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
-    with pytest.raises(MeasureError) as error:
+    with pytest.raises(EvaluationError) as error:
         read_results(path)
     assert str(error.value).startswith(f"{path}: ") and expected in str(error.value)
 
@@ -67,7 +67,7 @@ def test_rows_are_flat(row: dict, expected: str, tmp_path: Path) -> None:
     path.write_text(
         json.dumps({"format": "hushsplat-results", "version": 1, "experiment": "static", "command": "", "rows": [row]})
     )
-    with pytest.raises(MeasureError) as error:
+    with pytest.raises(EvaluationError) as error:
         read_results(path)
     assert expected in str(error.value)
 
@@ -75,7 +75,7 @@ def test_rows_are_flat(row: dict, expected: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["/etc/passwd", "../secret", "a/../../b", "..\\b"])
 def test_assets_stay_in_their_folder(path: str, tmp_path: Path) -> None:
     found = replace(RESULTS, folder=tmp_path)
-    with pytest.raises(MeasureError, match="of an asset leaves the folder"):
+    with pytest.raises(EvaluationError, match="of an asset leaves the folder"):
         found.asset_path({**ASSET, "path": path})
 
 
@@ -86,5 +86,5 @@ VALUES = st.none() | st.booleans() | st.floats() | st.text()
 def test_anything_else_is_refused_not_crashed_on(tmp_path_factory: pytest.TempPathFactory, content: object) -> None:
     path = tmp_path_factory.mktemp("any") / "r.json"
     path.write_text(json.dumps({"format": "hushsplat-results", "version": 1, "experiment": "static", "rows": content}))
-    with pytest.raises(MeasureError):
+    with pytest.raises(EvaluationError):
         read_results(path)

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from hushsplat.evaluation.bench import Row
-from hushsplat.evaluation.denoiser_timing import bytes_per_pixel
+from hushsplat.evaluation.bench import Row, bytes_per_pixel
 from hushsplat.evaluation.roofline import SIGMOID, SILU, Peak, measure_peak, network_flops, passes, rooflines
-from hushsplat.spec.state import CHANNELS
-from hushsplat.stream import denoiser
-from hushsplat.types.camera import Camera
+from hushsplat.spec.state import TEMPORAL
+
+CHANNELS = TEMPORAL.floats
 
 
 def row(method: str, median_ms: float) -> Row:
@@ -40,7 +39,7 @@ def test_the_network_is_counted_layer_by_layer() -> None:
 def test_bytes_are_what_a_step_is_given_and_gives_back() -> None:
     given = 3 + 1 + CHANNELS  # colour, depth, state; floats
     back = CHANNELS + 3  # state, picture
-    held = bytes_per_pixel("hush-zero-shot", denoiser("hush-zero-shot"), _camera())
+    held = bytes_per_pixel("hush-zero-shot")
     pyramid = held - 2 * CHANNELS * 4
     zero_shot = sum(part.bytes for part in passes(zero_shot=True))
     assert zero_shot == pytest.approx(4 * (given + back) + 2 * pyramid)  # the pyramid is written and read again
@@ -56,7 +55,3 @@ def test_the_peak_of_this_machine_is_a_number() -> None:
     peak = measure_peak(1)
     assert np.isfinite([peak.flops_per_second, peak.bytes_per_second]).all()
     assert min(peak.flops_per_second, peak.bytes_per_second) > 1e7
-
-
-def _camera() -> Camera:
-    return Camera(64, 64, 60.0, 60.0, 32.0, 32.0, np.eye(4))

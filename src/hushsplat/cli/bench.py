@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -13,14 +14,24 @@ from rich.table import Table
 
 import hushsplat
 from hushsplat.cli.console import Bar, progress_bar, results, status
-from hushsplat.cli.engine import choose_instruction_set
-from hushsplat.cli.flags import Flag, MaybeInt, MaybePath, MaybeText, SceneNames
-from hushsplat.engines.cpu.denoise_names import LEARNED
-from hushsplat.engines.cpu.denoise_names import METHODS as DENOISERS
-from hushsplat.evaluation.bench import METHODS, Case, Frames, Ratio, Row, machine, measure, ratios, spread
-from hushsplat.evaluation.denoiser_timing import with_random_payload
+from hushsplat.cli.flags import Flag, MaybeInt, MaybePath, MaybeText, SceneNames, choose_instruction_set
+from hushsplat.engines.base import engine
+from hushsplat.evaluation.bench import (
+    METHODS,
+    BenchPlan,
+    Case,
+    Ratio,
+    Row,
+    machine,
+    ratios,
+    spread,
+    time_methods,
+    torch_denoisers,
+    with_random_payload,
+)
 from hushsplat.evaluation.roofline import Roofline, measure_peak, passes, rooflines
 from hushsplat.io.captures.capture import load_capture
+from hushsplat.methods import DENOISERS, LEARNED, drawn_by
 from hushsplat.scenes import NamedScene, scene_argument
 from hushsplat.synth import walk_track
 from hushsplat.types.camera import Camera
@@ -61,7 +72,7 @@ class Bench:
     denoisers: Flag = False  # time every denoiser that fits the scene too, alone and with raw
     weights: MaybePath = None  # of hush: a .safetensors file; the package's own if not said
     payload: Flag = False  # give scenes without a payload a random one, so that hush can be timed
-    # also time the same step by the twin in PyTorch, as it is and compiled (a minute or two); needs hushsplat[learn]
+    # also time the same step by the torch engine, eager and compiled (a few minutes); needs hushsplat[learn]
     against: Annotated[Literal["torch"] | None, tyro.conf.arg(metavar="{torch}", help_behavior_hint="")] = None
     threads: tuple[int, ...] = (1, 0)  # thread counts, 0: all cores
     rounds: int = 7  # >= 1: how often each camera is drawn by each method
@@ -73,7 +84,7 @@ class Bench:
     quiet: Flag = False  # no progress bar
 
     def run(self) -> None:
-        """Measure every scene at every size, then print."""
+        """Time every scene at every size, then print."""
         choose_instruction_set(self.isa)
         sizes = [_size(text) for text in self.sizes]
         if self.cameras < 1 or self.rounds < 1:
@@ -85,7 +96,7 @@ class Bench:
                 scene = scene_argument(text, None if text.startswith("synth:") else self.lod)
             if self.payload:
                 scene = replace(scene, gaussians=with_random_payload(scene.gaussians))
-            rows += self._measure(scene, sizes)
+            rows += self._rows(scene, sizes)
             own += [scene.name] * scene.is_own
         found = ratios(rows, own)
         with status("measuring the machine's peak", self.quiet):
@@ -100,21 +111,17 @@ class Bench:
             if bounds:
                 _print_rooflines(bounds)
 
-    def _measure(self, scene: NamedScene, sizes: Sequence[tuple[int, int]]) -> list[Row]:
-        views = self._views(scene)
-        cases = [Case(scene.name, scene.gaussians, spread(views, self.cameras, *size)) for size in sizes]
-        methods = self.methods
-        if self.denoisers:
-            fitting = [name for name in DENOISERS if name != "hush" or scene.gaussians.payload is not None]
-            methods = tuple(dict.fromkeys([*methods, *fitting, *(f"raw+{name}" for name in fitting)]))
+    def _rows(self, scene: NamedScene, sizes: Sequence[tuple[int, int]]) -> list[Row]:
+        methods = self._methods(scene)
         compared = [name for name in LEARNED if name in methods] or ["hush-zero-shot"]
         if self.against == "torch":
-            methods = tuple(dict.fromkeys([*methods, *compared]))
-        rows: list[Row] = []
-        for case in cases:
-            others: dict[str, Frames] = {}
-            if self.against == "torch":
-                others = _torch_frames(compared, self.weights)  # anew, so that each size is compiled for itself
+            methods = list(dict.fromkeys([*methods, *compared]))
+        drawn_on, seen, rows = engine("cpu"), self._cameras(scene), list[Row]()
+        uploaded = drawn_on.upload(scene.gaussians)
+        for size in sizes:
+            case = Case(scene.name, drawn_on, uploaded, spread(seen, self.cameras, *size))
+            others = torch_denoisers(compared, self.weights) if self.against == "torch" else {}
+            plan = BenchPlan(methods, self.threads, self.rounds, self.weights, others)
             variants = (len(methods) + len(others)) * len(set(self.threads))
             text = f"timing {scene.name}, {case.cameras[0].width}×{case.cameras[0].height}"
             with progress_bar(text, len(case.cameras) * self.rounds * variants, self.quiet) as bar:
@@ -126,10 +133,26 @@ class Bench:
                     bar.describe(text)
                     bar.advance()
 
-                rows += measure(case, methods, self.threads, self.rounds, timed, self.weights, others, warm_up)
+                rows += time_methods(case, plan, timed, warm_up)
         return rows
 
-    def _views(self, scene: NamedScene) -> list[Camera]:
+    def _methods(self, scene: NamedScene) -> list[str]:
+        """The rows that are timed; a method that needs a payload is replaced where the scene has none."""
+        asked = list(self.methods)
+        if self.denoisers:
+            asked += [*DENOISERS, *(f"raw+{name}" for name in DENOISERS)]
+        rows, replaced = dict[str, None](), dict[str, str]()
+        for row in asked:
+            name = row.removeprefix("raw+")
+            by = drawn_by(name, scene.gaussians.payload is not None).name
+            if by != name and row in self.methods:
+                replaced[name] = by
+            rows[row.removesuffix(name) + by] = None
+        for name, by in replaced.items():
+            print(f"hushsplat: {scene.name} has no payload for {name}; {by} draws it.", file=sys.stderr)
+        return list(rows)
+
+    def _cameras(self, scene: NamedScene) -> list[Camera]:
         if scene.is_own:
             track = walk_track()
         elif self.capture is not None:
@@ -137,12 +160,6 @@ class Bench:
         else:
             track = orbit_scene(scene.gaussians, 800, 532, seconds=float(self.cameras), fps=1.0)
         return [track.camera(index) for index in range(len(track))]
-
-
-def _torch_frames(methods: Sequence[str], weights: MaybePath) -> dict[str, Frames]:
-    from hushsplat.training.timed_twin import twin_frames  # says how to install PyTorch if it is not there
-
-    return {name: frames for method in methods for name, frames in twin_frames(method, weights).items()}
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -175,13 +192,13 @@ def _print_tables(rows: Sequence[Row], found: Sequence[Ratio]) -> None:
 
 def _print_rooflines(bounds: Sequence[Roofline]) -> None:
     columns = ("scene", "size", "method", "threads", "GFLOP/s", "GB/s", "compute", "memory", "measured, ms", "ratio")
-    table = Table(*columns, title="the roofline of the step, and how many times longer it took")
+    table = Table(*columns, title="roofline of the step, and the ratio of the measured time to it")
     for row in bounds:
         times = (row.peak_gflops, row.peak_gbytes, row.compute_ms, row.memory_ms, row.measured_ms)
         numbers = [*(f"{value:.1f}" for value in times), f"{row.ratio:.2f}"]
         table.add_row(row.scene, f"{row.width}×{row.height}", row.method, str(row.threads), *numbers)
     names = [part.name for part in passes(zero_shot=True)]
-    work = Table("a pixel of", *names, "together", title="what the passes cost")
+    work = Table("a pixel of", *names, "together", title="work of the passes per pixel")
     for method in dict.fromkeys(row.method for row in bounds):
         parts = passes(method == "hush-zero-shot")
         flops, moved = [part.flops for part in parts], [part.bytes for part in parts]

@@ -10,13 +10,13 @@ from typing import Annotated
 import tyro
 
 from hushsplat.cli.console import plan_bar, results, say
+from hushsplat.cli.evaluate import terminal_table
 from hushsplat.cli.flags import Flag, MaybeInt
-from hushsplat.cli.measure import terminal_table
 from hushsplat.evaluation.demo import run_demo
 from hushsplat.evaluation.tables import tables_of
-from hushsplat.types.errors import MeasureError
+from hushsplat.types.errors import EvaluationError
 
-DESCRIPTION = """Walk through our own scene by every method, measured, on one page.
+DESCRIPTION = """Walk through our own scene by every method, with metrics, on one page.
 
 Draws the same noisy walk through raw, ST-TAA, SVGF and hush beside the reference, and writes a video of all of them
 side by side and a page with tables, plots and pictures. Takes about two minutes on two cores.
@@ -30,18 +30,18 @@ YOURS = "hushsplat render garden.ply -o out.mp4 --orbit --compare raw,svgf,hush,
 
 @dataclass(frozen=True)
 class Demo:
-    """Walk through our own scene by every method, measured, on one page."""
+    """Walk through our own scene by every method, with metrics, on one page."""
 
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="FOLDER")] = Path("hushsplat-demo")
     """a folder; made if it is not there"""
-    frames: MaybeInt = None  # at most so many frames count; all of the walk if not said
+    frames: MaybeInt = None  # at most so many frames are scored; all of the walk if not said
     workers: int = 0  # processes; 0: one for each core
     quiet: Flag = False  # no progress bar
 
     def run(self) -> None:
-        """Measure, write, say where to look."""
+        """Evaluate, write, print where the files are."""
         if self.output.exists() and not self.output.is_dir():
-            raise MeasureError(f"{self.output}: is a file; give the name of a folder.")
+            raise EvaluationError(f"{self.output}: is a file; give the name of a folder.")
         with ExitStack() as stack:
             shown = run_demo(self.output, self.workers, self.frames, plan_bar(stack, "drawing the demo", self.quiet))
         for table in tables_of(shown.results):

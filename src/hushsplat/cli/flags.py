@@ -1,4 +1,4 @@
-"""How options look in --help: a plain word for what they take, no `{None}|INT` and no `(default: None)`."""
+"""Types of options, with a plain word in --help for what they take, and what options shared by commands mean."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
+
+from hushsplat.engines.cpu import machine
+from hushsplat.types.errors import RenderError
 
 Flag = Annotated[bool, tyro.conf.arg(help_behavior_hint="")]
 MaybeInt = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")]
@@ -22,3 +25,15 @@ SceneNames = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(meta
 AnyPath = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PATH")]
 TargetPath = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")]
 OutputPath = Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="PATH")]
+
+BACKGROUNDS = {"black": (0.0, 0.0, 0.0), "white": (1.0, 1.0, 1.0)}
+
+
+def choose_instruction_set(name: str | None) -> None:
+    """What --isa does: use this build of the CPU engine from now on; None leaves the best one."""
+    if name is None:
+        return
+    try:
+        machine.choose_instruction_set(name)
+    except RenderError as error:
+        raise RenderError(str(error).replace("instruction set", "--isa")) from None

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Protocol, Union, runtime_checkable
 import tyro
 
 import hushsplat
-from hushsplat.cli import bench, convert, demo, info, measure, render, report, train, view
+from hushsplat.cli import bench, convert, demo, evaluate, info, render, report, train, view
 from hushsplat.cli.console import print_error
-from hushsplat.engines.cpu import _engine
+from hushsplat.engines.cpu.machine import instruction_set
 from hushsplat.types.errors import HushsplatError
 
 DESCRIPTION = """Gaussian splatting without sorting: splat files in, pictures out.
@@ -37,7 +37,7 @@ COMMANDS = {
     "render": (render.Render, render.DESCRIPTION),
     "view": (view.View, view.DESCRIPTION),
     "bench": (bench.Bench, bench.DESCRIPTION),
-    "measure": (measure.Measure, measure.DESCRIPTION),
+    "evaluate": (evaluate.Evaluate, evaluate.DESCRIPTION),
     "report": (report.Report, report.DESCRIPTION),
     "train": (train.Train, train.DESCRIPTION),
 }
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # a terminal without × shall show ?, not an error
     try:
         if list(arguments) == ["--version"]:
-            print(f"hushsplat {hushsplat.__version__} ({_engine.instruction_set()})")
+            print(f"hushsplat {hushsplat.__version__} ({instruction_set()})")
         else:
             parse(arguments).run()
         sys.stdout.flush()

@@ -12,35 +12,43 @@ import tyro
 from jaxtyping import Float32
 from numpy import ndarray as Array
 
+from hushsplat.api import STILL_FRAMES, play_side_by_side
+from hushsplat.cli.cameras import Cameras
 from hushsplat.cli.console import progress_bar, status
-from hushsplat.cli.denoising import Denoising
-from hushsplat.cli.engine import choose_instruction_set
-from hushsplat.cli.flags import Color, Flag, MaybeInt, MaybeText, OutputPath, SceneName
-from hushsplat.cli.views import Views
-from hushsplat.engines.cpu.denoise_names import METHODS as DENOISERS
-from hushsplat.engines.cpu.prepare import NEAR
-from hushsplat.engines.cpu.render_names import SAMPLERS, RenderOptions
+from hushsplat.cli.flags import (
+    BACKGROUNDS,
+    Color,
+    Flag,
+    MaybeInt,
+    MaybePath,
+    MaybeText,
+    OutputPath,
+    SceneName,
+    choose_instruction_set,
+)
 from hushsplat.io.frames import frame_writer, output_kind
-from hushsplat.io.legend import with_label
+from hushsplat.io.legend import BAR_HEIGHT, BAR_WIDTH, with_label, with_scale
 from hushsplat.io.video import DEFAULT_CRF
+from hushsplat.methods import DENOISERS, LEARNED, METHODS, configure, drawn_by
 from hushsplat.scenes import scene_argument
-from hushsplat.stream import METHODS, Noise, play_side_by_side
+from hushsplat.spec.denoisers import ConfiguredDenoiser
+from hushsplat.spec.sampling import SAMPLERS
+from hushsplat.spec.settings import DenoiserSettings
+from hushsplat.spec.views import SHOWN, view_picture
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.image import Image
+from hushsplat.types.options import NEAR, Noise, RenderOptions
+from hushsplat.types.track import Track
 
-DESCRIPTION = """Draw a scene, as a picture or along a track.
+DESCRIPTION = f"""Draw a scene, as a picture or along a track.
 
-Renderers draw every frame by itself:
+Methods:
 
-  reference  Gaussians sorted by their centres and blended: the picture every viewer shows
-  exact      sorted anew in every pixel: what `raw` is on average
-  raw        no sorting: each fragment is kept or not by chance, the nearest kept one is seen; --samples per pixel
+{chr(10).join(f"  {name:<14}  {method.summary}" for name, method in METHODS.items())}
 
-Denoisers take the stream of raw and remember the frames before; a still camera is looked at for --frames:
-
-  hush       learned, for scenes with a payload; others are drawn zero-shot
-  hush-zero-shot  learned, for any scene
+`raw` and what denoises it draw --samples per pixel and frame. Denoisers accumulate previous frames; of a still camera
+they see --frames.
 
 Where to look from: nothing (a camera is guessed), --capture, --track, --orbit, and --walk for our own scene.
 
@@ -55,12 +63,11 @@ Examples of use:
   hushsplat render synth:500k -o trust.mp4 --walk --method hush --show trust_s
 """
 if TYPE_CHECKING:
-    Method = str
+    MethodName = str
     Sampler = str
+    Show = str
 else:  # the names become the choices that --help lists
-    Method, Sampler = Literal[METHODS], Literal[SAMPLERS]
-
-BACKGROUNDS = {"black": (0.0, 0.0, 0.0), "white": (1.0, 1.0, 1.0)}
+    MethodName, Sampler, Show = Literal[tuple(METHODS)], Literal[SAMPLERS], Literal[("picture", *SHOWN)]
 
 
 @dataclass(frozen=True)
@@ -69,10 +76,13 @@ class Render:
 
     scene: SceneName  # the scene; or synth:500k for a scene made by code
     output: OutputPath  # what to write, see above
-    views: Annotated[Views, tyro.conf.arg(name="")] = field(default_factory=Views)
-    method: Method = "reference"  # how to draw, see above
+    cameras: Annotated[Cameras, tyro.conf.arg(name="")] = field(default_factory=Cameras)
+    method: MethodName = "reference"  # how to draw, see above
     compare: MaybeText = None  # methods with commas between: draw all of them on the same noise, side by side
-    denoising: Annotated[Denoising, tyro.conf.arg(name="")] = field(default_factory=Denoising)
+    frames: MaybeInt = None  # from a still camera: how many frames the denoiser sees; 64 if not said
+    show: Show = "picture"  # of hush: an intermediate result instead of the picture
+    weights: MaybePath = None  # of hush: a .safetensors file; the package's own if not said
+    denoiser: DenoiserSettings = field(default_factory=DenoiserSettings)
     samples: int = 1  # of raw and what denoises it: samples per pixel and frame
     sampler: Sampler = "independent"  # how the samples of many frames relate
     seed: int = 0  # another seed, another noise
@@ -86,32 +96,32 @@ class Render:
     quiet: Flag = False  # no progress bar
 
     def run(self) -> None:
-        """Load, look, draw, write."""
+        """Load, draw, write."""
         output_kind(self.output)  # what is wrong is said before anything is loaded
-        names = self._names()
-        self.denoising.refuse_settings_for(names)
+        asked = self._names()
+        self._refuse_settings_for(asked)
         choose_instruction_set(self.isa)
         background = BACKGROUNDS[self.background] if isinstance(self.background, str) else self.background
         options = RenderOptions(background, self.near, self.threads)
+        noise = Noise(self.samples, self.seed, self.frame, self.sampler)
         with status(f"reading {self.scene}", self.quiet):
             scene = scene_argument(self.scene, self.lod)
-        seen = self.views.track_or_camera(scene)
-        cameras = self.denoising.cameras(seen, denoised=any(name in DENOISERS for name in names))
-        asked, names = names, [self.denoising.drawn_by(name, scene) for name in names]
-        methods = [self.denoising.method(name, self.threads) for name in names]
-        if names != asked:  # after all that may be refused
-            print(f"hushsplat: {scene.name} has no payload for hush; hush-zero-shot draws it.", file=sys.stderr)
-        noise = Noise(self.samples, self.seed, self.frame, self.sampler)
-        with_views = self.denoising.show != "picture"
+        seen = self.cameras.track_or_camera(scene)
+        cameras = self._frames(seen, denoised=any(name in DENOISERS for name in asked))
+        names = [drawn_by(name, scene.gaussians.payload is not None).name for name in asked]
+        methods = [self._configured(name) for name in names]
+        for name, by in dict.fromkeys(zip(asked, names, strict=True)):  # after all that may be refused
+            if name != by:
+                print(f"hushsplat: {scene.name} has no payload for {name}; {by} draws it.", file=sys.stderr)
         played = play_side_by_side(
-            scene.gaussians, cameras, methods, noise=noise, options=options, with_views=with_views
+            scene.gaussians, cameras, methods, noise=noise, options=options, with_views=self.show != "picture"
         )
         canvas = seen if len(names) == 1 else seen.resized(len(names) * seen.width, seen.height)
         progress = progress_bar(f"drawing {', '.join(names)}", len(cameras), self.quiet)
         with frame_writer(self.output, canvas, self.crf) as write, progress as bar:
-            for index, frames in enumerate(played):
+            for index, images in enumerate(played):
                 if not isinstance(seen, Camera) or index == len(cameras) - 1:
-                    write(self._picture(names, frames))
+                    write(self._picture(names, images))
                 bar.advance()
 
     def _names(self) -> list[str]:
@@ -121,12 +131,49 @@ class Render:
         unknown = [name for name in names if name not in METHODS]
         if unknown:
             raise HushsplatError(f"--compare takes of {', '.join(METHODS)}, with commas between, got '{unknown[0]}'.")
-        if self.denoising.show != "picture":
+        if self.show != "picture":
             raise HushsplatError("--show and --compare do not go together; leave one of them out.")
         return names
 
-    def _picture(self, names: Sequence[str], frames: Sequence[Image]) -> Float32[Array, "h w 3"]:
+    def _refuse_settings_for(self, names: Sequence[str]) -> None:
+        """Settings of a learned denoiser where no method takes them are a mistake."""
+        given = {
+            "--show": self.show != "picture",
+            "--weights": self.weights is not None,
+            "--denoiser.*": self.denoiser != DenoiserSettings(),
+        }
+        useless = [flag for flag, was_given in given.items() if was_given]
+        if useless and not set(names) & set(LEARNED):
+            raise HushsplatError(f"{useless[0]} is for {' and '.join(LEARNED)}, not for {names[0]}; leave it out.")
+
+    def _configured(self, name: str) -> str | ConfiguredDenoiser:
+        return configure(name, weights=self.weights, settings=self.denoiser) if name in LEARNED else name
+
+    def _frames(self, seen: Camera | Track, denoised: bool) -> list[Camera]:
+        """One camera for each frame; a still one again and again, as long as a denoiser needs."""
+        if isinstance(seen, Track):
+            if self.frames is not None:
+                raise HushsplatError("--frames is for a still camera; a track has frames of its own, leave it out.")
+            return [seen.camera(index) for index in range(len(seen))]
+        if self.frames is not None and not denoised:
+            raise HushsplatError("--frames is for denoisers, which see many; renderers draw one, leave it out.")
+        count = self.frames if self.frames is not None else STILL_FRAMES if denoised else 1
+        if count < 1:
+            raise HushsplatError(f"--frames must be at least 1, got {count}.")
+        return [seen] * count
+
+    def _picture(self, names: Sequence[str], images: Sequence[Image]) -> Float32[Array, "h w 3"]:
         if len(names) == 1:
-            return self.denoising.shown(frames[0])
-        labelled = [with_label(frame.color, name) for name, frame in zip(names, frames, strict=True)]
+            return self._shown(images[0])
+        labelled = [with_label(image.color, name) for name, image in zip(names, images, strict=True)]
         return np.concatenate(labelled, axis=1)
+
+    def _shown(self, image: Image) -> Float32[Array, "h w 3"]:
+        """The picture, or the intermediate result that was asked for with its scale in the corner."""
+        if self.show == "picture":
+            return image.color
+        view = view_picture(image, self.show, self.denoiser)
+        if view.scale is None:
+            return view.color
+        height = 3 * BAR_HEIGHT if view.scale.wheel else BAR_HEIGHT
+        return with_scale(view.color, view.scale.title, view.scale.bar(BAR_WIDTH, height), view.scale.value)

@@ -11,12 +11,12 @@ import tyro
 from hushsplat.cli.console import bytes_text
 from hushsplat.evaluation.report import write_report
 from hushsplat.evaluation.results import read_results
-from hushsplat.types.errors import MeasureError
+from hushsplat.types.errors import EvaluationError
 
 DESCRIPTION = """Make a page of results, or tables.
 
 The page is one file that needs no network: tables, PSNR over time, convergence, frames with a wipe between methods,
-error maps, videos, and views behind the denoiser's picture. Several results go onto one page.
+error maps, videos, and intermediate results of the denoiser. Several results go onto one page.
 
 Examples of use:
   hushsplat report walk.json                      writes walk.html
@@ -30,14 +30,14 @@ class Report:
     """Make a page of results, or tables."""
 
     results: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RESULTS [RESULTS ...]")]
-    """what `hushsplat measure` wrote"""
+    """what `hushsplat evaluate` wrote"""
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="PATH", help_behavior_hint="")] = None
     """what to write: .html, .md, .tex or .csv; beside the first results as .html if not said"""
 
     def run(self) -> None:
         """Read all, write one."""
         if not self.results:
-            raise MeasureError("give at least one file of results, as `hushsplat measure` writes it.")
+            raise EvaluationError("give at least one file of results, as `hushsplat evaluate` writes it.")
         output = self.results[0].with_suffix(".html") if self.output is None else self.output
         write_report([read_results(path) for path in self.results], output)
         print(f"{output} ({bytes_text(output.stat().st_size)})")

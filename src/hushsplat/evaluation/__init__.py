@@ -1,1 +1,1 @@
-"""What can be said in numbers: how good a picture is, and how long a frame takes (docs/measuring.md)."""
+"""Image quality and frame times: metrics, experiments, results and reports (docs/evaluation.md)."""

@@ -1,4 +1,4 @@
-"""What a report shows: of each shot one frame of every method, a video of all of them, and views behind the picture."""
+"""What a report shows of each shot: one frame of every method, a video of all of them, intermediate results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32
 from numpy import ndarray as Array
-from PIL import Image
+from PIL import Image as Pillow
 
 from hushsplat.evaluation.draw_jobs import EXPECTED, VIEWS, picture_path, plain, view_path
 from hushsplat.evaluation.plan import Plan, Task
@@ -19,17 +19,14 @@ from hushsplat.io.atomic import atomic_write
 from hushsplat.io.legend import with_label
 from hushsplat.io.video import video_writer
 
-CELL_PX = (
-    480,
-    320,
-)  # of one method in a video of many: the middle of the picture, because to shrink it would hide noise
-CRF = 24  # noise is expensive, and a page must be sent
+CELL_PX = (480, 320)  # of one method in a video of many: the middle of the picture; scaling it would hide noise
+CRF = 24  # noise compresses badly, and a page must stay small
 QUALITY = 92  # of the frames, as WebP
-MOST_STILLS = 2  # views of a still camera that are shown, for each scene
+MOST_STILLS = 2  # still cameras that are shown, for each scene
 
 
-def keep_assets(plan: Plan, folder: Path, labels: set[str]) -> list[Row]:
-    """Write them to the folder and say where they are, relative to the results."""
+def write_assets(plan: Plan, folder: Path, labels: set[str]) -> list[Row]:
+    """Write them to the folder; returns their records, paths relative to the results."""
     assets: list[Row] = []
     stills: dict[str, int] = {}
     for shot, tasks in _by_shot(plan.tasks):
@@ -44,8 +41,8 @@ def keep_assets(plan: Plan, folder: Path, labels: set[str]) -> list[Row]:
             pixels = load_bytes(picture_path(folder, shot, task.method, frame))
             assets.append(_picture(folder, shot, "frame", task.method, str(frame), place, pixels))
         pixels = load_bytes(picture_path(folder, shot, EXPECTED, 0 if shot.is_still else shot.showcase))
-        truth = "photograph" if shot.photograph is not None else "reference"
-        assets.append(_picture(folder, shot, "expected", Method(truth, truth), str(shot.showcase), place, pixels))
+        target = "photograph" if shot.photograph is not None else "reference"
+        assets.append(_picture(folder, shot, "expected", Method(target, target), str(shot.showcase), place, pixels))
         for task in shown:
             for view in VIEWS:
                 path = view_path(folder, shot, task.method, view)
@@ -66,7 +63,7 @@ def _by_shot(tasks: Sequence[Task]) -> list[tuple[Shot, list[Task]]]:
 def _picture(folder: Path, shot: Shot, kind: str, method: Method, name: str, place: str, pixels: Array) -> Row:
     path = folder / f"{place}-{plain(method.label)}-{plain(name)}.webp"
     with atomic_write(path) as temporary:
-        Image.fromarray(pixels).save(temporary, format="WEBP", quality=QUALITY, method=4)
+        Pillow.fromarray(pixels).save(temporary, format="WEBP", quality=QUALITY, method=4)
     return _asset(folder, shot, kind, method.label, name, path)
 
 

@@ -1,11 +1,10 @@
-"""How long a frame takes: methods and thread counts side by side, frame by frame, so that a busy machine hurts all."""
+"""Frame times: methods and thread counts interleaved frame by frame, so that a busy machine slows all of them."""
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -13,30 +12,45 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float64
+from numpy import ndarray as Array
 
-from hushsplat.engines.cpu import _engine
-from hushsplat.engines.cpu.prepare import prepare
-from hushsplat.engines.cpu.render_names import (
-    RenderOptions,
-    decode_color,
-    render_ordered,
-    render_sorted,
-    sample_visibility,
-)
-from hushsplat.evaluation.denoiser_timing import STEPS, bytes_per_pixel, prepared_step
-from hushsplat.stream import denoiser
+from hushsplat.engines.base import Engine, Scene
+from hushsplat.engines.cpu.machine import default_threads, instruction_set
+from hushsplat.methods import BLENDED, DENOISERS, LEARNED, Denoiser, EngineDenoiser, WeightsLike, configure, method
+from hushsplat.stream import Stream
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError
-from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.gaussians import PAYLOAD_FLOATS, Gaussians
+from hushsplat.types.options import Noise, RenderOptions
+
+METHODS = ("raw", *BLENDED, *DENOISERS, *(f"raw+{name}" for name in DENOISERS))  # denoisers alone, and with raw
+TURN_DEG = 0.25  # between two frames: a few px in any scene, as when walking
+PYRAMID_BYTES = 16 * (1 + 1 / 4 + 1 / 16 + 1 / 64)  # a pixel: four levels of three colours and a filled depth
+
+# Everything before the timed part of a frame (camera, number of the frame); what comes back is timed.
+Prepare = Callable[[Camera, int], Callable[[], Any]]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A scene at one picture size, and the cameras it is seen from."""
+    """An uploaded scene at one picture size, and the cameras it is drawn from."""
 
-    scene: str  # what the tables call it
-    gaussians: Gaussians
+    name: str  # of the scene, in tables
+    engine: Engine
+    scene: Scene
     cameras: Sequence[Camera]  # all of one size
+
+
+@dataclass(frozen=True)
+class BenchPlan:
+    """What is timed on each case."""
+
+    methods: Sequence[str]  # of METHODS
+    threads: Sequence[int]  # 0: all cores
+    rounds: int
+    weights: WeightsLike | None = None  # of the learned denoisers; None: those of the package
+    others: Mapping[str, Callable[[RenderOptions], Denoiser]] = field(default_factory=dict)  # further denoisers, by row
 
 
 @dataclass(frozen=True)
@@ -59,7 +73,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Two rows held against each other."""
+    """The quotient of two rows."""
 
     name: str  # such as "raw / reference"
     scene: str
@@ -70,100 +84,142 @@ class Ratio:
     value: float
 
 
-def _raw(gaussians: Gaussians, camera: Camera, options: RenderOptions, frame: int) -> None:
-    """Identity, depth and colour of one sample per pixel."""
-    visibility = sample_visibility(gaussians, camera, frame=frame, options=options)
-    decode_color(visibility, gaussians, camera, options)
-
-
-def _reference(gaussians: Gaussians, camera: Camera, options: RenderOptions, frame: int) -> None:
-    """The blended colour alone: depth would cost it more, and nobody asked for it."""
-    render_sorted(gaussians, camera, options, with_depth=False)
-
-
-def _exact(gaussians: Gaussians, camera: Camera, options: RenderOptions, frame: int) -> None:
-    render_ordered(gaussians, camera, options)
-
-
-# Prepares a frame of a method, so that what comes back is all that is timed.
-Frames = Callable[[Gaussians, Camera, RenderOptions, int], Callable[[], Any]]
-
-FRAMES: dict[str, Callable[[Gaussians, Camera, RenderOptions, int], None]] = {
-    "raw": _raw,
-    "reference": _reference,
-    "exact": _exact,
-}
-METHODS = (*FRAMES, *STEPS)  # renderers; denoisers alone and with the raw frame they take
-
-
-def measure(
+def time_methods(
     case: Case,
-    methods: Sequence[str],
-    threads: Sequence[int],  # 0: all cores
-    rounds: int,
+    plan: BenchPlan,
     on_frame: Callable[[], None] = lambda: None,  # after each timed frame, for a progress bar
-    weights: str | os.PathLike[str] | None = None,  # of hush; None: those of the package
-    others: Mapping[str, Frames] | None = None,  # methods beside METHODS, timed too
     on_warm_up: Callable[[str], None] = lambda _: None,  # before the first frame of a method, which may take long
 ) -> list[Row]:
-    """Time every method with every thread count, one frame of each in turn, all over again in every round."""
-    others = others or {}
-    unknown = [method for method in methods if method not in METHODS]
+    """A row for each method and thread count."""
+    unknown = [name for name in plan.methods if name not in METHODS]
     if unknown:
         raise RenderError(f"methods must be of {', '.join(METHODS)}, got '{unknown[0]}'.")
-    if rounds < 1 or not case.cameras or not methods or not threads:
-        raise RenderError("a measurement needs at least one round, one camera, one method and one thread count.")
-    counts = [count or _engine.default_threads() for count in threads]
-    variants = list(dict.fromkeys(product([*methods, *others], counts)))
-    engine_bytes = prepare(case.gaussians).bytes
-    denoisers = {
-        (method, count): denoiser(STEPS[method], weights=weights, threads=count)
-        for method, count in variants
-        if method in STEPS
-    }
-
-    def ready(variant: tuple[str, int], camera: Camera, frame: int) -> Callable[[], Any]:
-        options = RenderOptions(threads=variant[1])
-        if variant[0] in others:
-            return others[variant[0]](case.gaussians, camera, options, frame)
-        if variant in denoisers:
-            return prepared_step(variant[0], denoisers[variant], case.gaussians, camera, options, frame)
-        return partial(FRAMES[variant[0]], case.gaussians, camera, options, frame)
-
+    if plan.rounds < 1 or not case.cameras or not plan.methods or not plan.threads:
+        raise RenderError("a benchmark needs at least one round, one camera, one method and one thread count.")
+    counts = [count or default_threads() for count in plan.threads]
+    variants = list(dict.fromkeys(product([*plan.methods, *plan.others], counts)))
+    frames = [_frames(case, plan, name, RenderOptions(threads=count)) for name, count in variants]
     first = case.cameras[0]
-    for variant in variants:  # the first frame pays for memory that later ones find ready
-        on_warm_up(variant[0])
-        ready(variant, first, 0)()
-    times_ms = np.empty((len(variants), len(case.cameras), rounds))
-    for turn, (index, camera) in product(range(rounds), enumerate(case.cameras)):
-        for which in np.roll(np.arange(len(variants)), turn):  # nobody is always first
-            draw = ready(variants[which], camera, turn)
-            start = perf_counter()
-            draw()
-            times_ms[which, index, turn] = 1000 * (perf_counter() - start)
-            on_frame()
-    held = {variant: bytes_per_pixel(STEPS[variant[0]], found, first) for variant, found in denoisers.items()}
+    for (name, _), prepare in zip(variants, frames, strict=True):  # the first frame allocates what later ones reuse
+        on_warm_up(name)
+        prepare(first, 0)()
+    times_ms = interleaved_times_ms(frames, case.cameras, plan.rounds, on_frame)
     return [
         Row(
-            scene=case.scene,
-            gaussians=len(case.gaussians),
+            scene=case.name,
+            gaussians=case.scene.count,
             width=first.width,
             height=first.height,
-            method=method,
+            method=name,
             threads=count,
             median_ms=float(np.median(times, axis=1).mean()),
             fastest_ms=float(times.min(axis=1).mean()),
             cameras=len(case.cameras),
-            rounds=rounds,
-            engine_bytes_per_gaussian=engine_bytes / max(len(case.gaussians), 1),
-            bytes_per_pixel=held.get((method, count), 0.0),
+            rounds=plan.rounds,
+            engine_bytes_per_gaussian=case.scene.bytes / max(case.scene.count, 1),
+            bytes_per_pixel=bytes_per_pixel(name.removeprefix("raw+")),
         )
-        for (method, count), times in zip(variants, times_ms, strict=True)
+        for (name, count), times in zip(variants, times_ms, strict=True)
     ]
 
 
+def interleaved_times_ms(
+    variants: Sequence[Prepare],
+    cameras: Sequence[Camera],
+    rounds: int,
+    on_frame: Callable[[], None] = lambda: None,
+) -> Float64[Array, "variants cameras rounds"]:
+    """One frame of each variant in turn, for every camera, again in every round; the first variant rotates."""
+    times_ms = np.empty((len(variants), len(cameras), rounds))
+    for turn, (index, camera) in product(range(rounds), enumerate(cameras)):
+        for which in np.roll(np.arange(len(variants)), turn).tolist():
+            draw = variants[which](camera, turn)
+            start = perf_counter()
+            draw()
+            times_ms[which, index, turn] = 1000 * (perf_counter() - start)
+            on_frame()
+    return times_ms
+
+
+def denoiser_frames(case: Case, denoiser: Denoiser, options: RenderOptions, with_raw: bool) -> Prepare:
+    """The second frame of a turning camera: the denoiser's step alone, or with the noisy frame that it takes."""
+
+    def prepare(camera: Camera, frame: int) -> Callable[[], Any]:
+        stream = Stream(case.engine, case.scene, [denoiser], noise=Noise(frame=frame), options=options)
+        stream.step(turned(camera, TURN_DEG))
+        if with_raw:
+            return partial(stream.step, camera)
+        return partial(stream.feed, stream.observe(camera), camera)
+
+    return prepare
+
+
+def _frames(case: Case, plan: BenchPlan, name: str, options: RenderOptions) -> Prepare:
+    """Of one row."""
+    if name in plan.others:
+        return denoiser_frames(case, plan.others[name](options), options, with_raw=False)
+    if name in BLENDED:
+        # `reference` blends the colour alone: its depth takes more time, and few ask for it.
+        return lambda camera, frame: partial(
+            case.engine.render, case.scene, camera, name, options, with_depth=name != "reference"
+        )
+    if name == "raw":
+        plain = case.engine.with_payload(case.scene, None)  # V0..V3 belong to the denoiser
+        return lambda camera, frame: partial(
+            Stream(case.engine, plain, ["raw"], noise=Noise(frame=frame), options=options).step, camera
+        )
+    alone = name.removeprefix("raw+")
+    configured = configure(alone, weights=plan.weights if alone in LEARNED else None)
+    return denoiser_frames(case, EngineDenoiser(configured, case.engine, options), options, with_raw=alone != name)
+
+
+def torch_denoisers(
+    names: Sequence[str], weights: WeightsLike | None
+) -> dict[str, Callable[[RenderOptions], EngineDenoiser]]:
+    """Rows of the torch engine, eager and compiled; new engines, so that each picture size is compiled for itself."""
+    from hushsplat.engines.torch.engine import TorchEngine  # says how to install PyTorch if it is missing
+
+    engines = {"torch": TorchEngine(), "torch.compile": TorchEngine(compiled=True)}
+    return {
+        f"{kind}:{name}": partial(EngineDenoiser, configure(name, weights=weights), engine)
+        for name in names
+        for kind, engine in engines.items()
+    }
+
+
+def with_random_payload(gaussians: Gaussians) -> Gaussians:
+    """The scene, with a random payload if it has none (kernels of many sizes and directions), to time `hush` on it."""
+    if gaussians.payload is not None:
+        return gaussians
+    payload = np.random.default_rng(0).standard_normal((len(gaussians), PAYLOAD_FLOATS)).astype(np.float32)
+    payload[:, :9] *= 2  # px at a distance of 1: V0 and V1 are of the size of a pixel
+    return replace(gaussians, payload=payload)
+
+
+def turned(camera: Camera, degrees: float) -> Camera:
+    """The camera turned to the right."""
+    sine, cosine = np.sin(np.radians(degrees)), np.cos(np.radians(degrees))
+    turn = np.eye(4)
+    turn[0, 0], turn[0, 2], turn[2, 0], turn[2, 2] = cosine, sine, -sine, cosine
+    return replace(camera, world_from_camera=camera.world_from_camera @ turn)
+
+
+def spread(cameras: Sequence[Camera], count: int, width: int, height: int) -> list[Camera]:
+    """At most `count` of the cameras, evenly over all of them, at one picture size."""
+    index = np.unique(np.linspace(0, len(cameras) - 1, count).round().astype(int))
+    return [cameras[i].resized(width, height) for i in index]
+
+
+def bytes_per_pixel(name: str) -> float:
+    """What a denoiser on the CPU holds while it works: the state it reads, the one it writes, and a learned pyramid."""
+    layout = method(name).layout if name in DENOISERS else None
+    if layout is None:
+        return 0.0
+    return 2.0 * 4 * layout.floats + (PYRAMID_BYTES if name in LEARNED else 0.0)
+
+
 def ratios(rows: Sequence[Row], growing: Sequence[str] = ()) -> list[Ratio]:
-    """What the rows say about each other: methods, thread counts, and scenes of one family (`growing`, by name)."""
+    """Quotients of rows: methods, engines, thread counts, and scenes of one family (`growing`, by name)."""
     return [*_method_ratios(rows), *_torch_ratios(rows), *_thread_ratios(rows), *_growth_ratios(rows, growing)]
 
 
@@ -177,14 +233,14 @@ def _method_ratios(rows: Sequence[Row]) -> Iterator[Ratio]:
 
 
 def _torch_ratios(rows: Sequence[Row]) -> Iterator[Ratio]:
-    """How much longer the twin takes, rows of learn/timed_twin.py."""
+    """How much longer the rows of `torch_denoisers` take than the engine."""
     engine = {(r.scene, r.width, r.height, r.threads, r.method): r.median_ms for r in rows}
     for row in rows:
         key = (row.scene, row.width, row.height)
-        kind, _, method = row.method.partition(":")
-        if method and (*key, row.threads, method) in engine:
-            value = row.median_ms / engine[(*key, row.threads, method)]
-            yield Ratio(f"{kind} / engine", *key, method, row.threads, value)
+        kind, _, name = row.method.partition(":")
+        if name and (*key, row.threads, name) in engine:
+            value = row.median_ms / engine[(*key, row.threads, name)]
+            yield Ratio(f"{kind} / engine", *key, name, row.threads, value)
 
 
 def _thread_ratios(rows: Sequence[Row]) -> Iterator[Ratio]:
@@ -206,18 +262,12 @@ def _growth_ratios(rows: Sequence[Row], growing: Sequence[str]) -> Iterator[Rati
             yield Ratio(name, row.scene, *key, row.median_ms / small.median_ms)
 
 
-def spread(cameras: Sequence[Camera], count: int, width: int, height: int) -> list[Camera]:
-    """At most `count` of the cameras, evenly over all of them, at one picture size."""
-    index = np.unique(np.linspace(0, len(cameras) - 1, count).round().astype(int))
-    return [cameras[i].resized(width, height) for i in index]
-
-
 def machine() -> dict[str, str | int]:
     """What the times depend on besides the code."""
     return {
         "cpu": _cpu_name(),
-        "cores": _engine.default_threads(),
-        "instruction_set": _engine.instruction_set(),
+        "cores": default_threads(),
+        "instruction_set": instruction_set(),
         "python": platform.python_version(),
         "platform": platform.platform(),
     }

@@ -1,4 +1,4 @@
-"""The demo: a walk through the shipped scene by every method beside the reference, measured like any other."""
+"""The demo: a walk through the shipped scene by every method beside the reference, evaluated like any other."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushsplat.evaluation.draw_jobs import DRAWN_METRICS
-from hushsplat.evaluation.experiments import Pace, methods_of, track_shot, track_tasks
+from hushsplat.evaluation.experiments import FrameSelection, methods_of, track_shot, track_tasks
 from hushsplat.evaluation.motions import named_track
-from hushsplat.evaluation.plan import Measuring
+from hushsplat.evaluation.plan import EvaluationOptions
 from hushsplat.evaluation.report import write_report
 from hushsplat.evaluation.results import Results
-from hushsplat.evaluation.runner import measure
+from hushsplat.evaluation.runner import evaluate
 from hushsplat.evaluation.shots import SceneSource
 from hushsplat.io.weights import default_weights
 from hushsplat.scenes import DEMO, demo_scene
 
 TRACK = "walk"
 WIDTH, HEIGHT = 480, 320  # px: five methods take two cores two minutes
-FPS, EVERY = 60.0, 3  # frames a second that are drawn, and every so many-th is measured and in the video
+FPS, EVERY = 60.0, 3  # frames a second that are drawn; every EVERY-th is scored and in the video
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What the demo leaves behind."""
+class DemoFiles:
+    """What the demo has written."""
 
     results: Results
     page: Path
@@ -35,29 +35,28 @@ class Shown:
 def run_demo(
     folder: Path,
     workers: int = 0,
-    frames: int | None = None,  # at most so many count; None: the whole walk
+    frames: int | None = None,  # at most so many are scored; None: the whole walk
     on_plan: Callable[[int], Callable[[int], None]] = lambda cost: lambda done: None,
-) -> Shown:
-    """Measure, then write a page and a video of all methods side by side into the folder."""
+) -> DemoFiles:
+    """Evaluate, then write a page and a video of all methods side by side into the folder."""
     scene = demo_scene()
     folder.mkdir(parents=True, exist_ok=True)
     track = named_track(TRACK, scene).resized(WIDTH, HEIGHT)
-    shot = track_shot(SceneSource(DEMO, None, scene.name), TRACK, track, Pace(FPS, EVERY, frames))
-    learned = "hush-zero-shot" if scene.gaussians.payload is None else "hush"
-    methods = methods_of(("raw", "st-taa", "svgf", learned), scene, 0, [])
-    results = measure(
+    shot = track_shot(SceneSource(DEMO, None, scene.name), TRACK, track, FrameSelection(FPS, EVERY, frames))
+    methods = methods_of(("raw", "st-taa", "svgf", "hush"), scene, 0, [])
+    results = evaluate(
         "navigation",
         track_tasks([shot], methods),
-        Measuring(DRAWN_METRICS, weights=default_weights(), zero_shot_weights=default_weights()),
+        EvaluationOptions(DRAWN_METRICS, weights=default_weights(), zero_shot_weights=default_weights()),
         folder / "results.json",
         command=f"hushsplat demo --output {folder}",
         protocol={"width": WIDTH, "height": HEIGHT, "against": "reference", "fps": FPS, "every": EVERY},
         missing={},
-        notes=["`hushsplat measure navigation` measures more: other scenes and tracks, LPIPS and ColorVideoVDP."],
+        notes=["`hushsplat evaluate navigation` takes other scenes and tracks, and has LPIPS and ColorVideoVDP."],
         workers=workers,
         on_plan=on_plan,
     )
     page, video = folder / "report.html", folder / "side-by-side.mp4"
     write_report([results], page)
     shutil.copyfile(results.asset_path(next(a for a in results.assets if a["kind"] == "video")), video)
-    return Shown(results, page, video)
+    return DemoFiles(results, page, video)

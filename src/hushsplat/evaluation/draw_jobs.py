@@ -1,49 +1,67 @@
-"""The first half of measuring: draw the frames that count, compare each with what should be seen, keep it as PNG."""
+"""The first half of an evaluation: draw the scored frames, compare each with its target, store it as PNG."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
 from numpy import ndarray as Array
 from PIL import Image as Pillow
 
-from hushsplat.engines.cpu.denoise_names import Denoiser, view_picture
-from hushsplat.engines.cpu.render_names import RenderOptions, decode_color, render, render_sorted, sample_visibility
-from hushsplat.evaluation.flicker import Warp, flicker
-from hushsplat.evaluation.metrics import psnr, ssim
+from hushsplat.engines.base import Engine, Scene, engine
+from hushsplat.evaluation.metrics import Warp, flicker, ssim
 from hushsplat.evaluation.shots import Method, SceneSource, Shot
 from hushsplat.io.atomic import atomic_write
 from hushsplat.io.captures.capture import load_photograph
 from hushsplat.io.images import to_bytes
 from hushsplat.io.legend import BAR_HEIGHT, BAR_WIDTH, with_scale
+from hushsplat.methods import configure
 from hushsplat.scenes import scene_argument
+from hushsplat.spec.views import view_picture
 from hushsplat.spec.weights import DenoiserWeights
-from hushsplat.stream import Noise, denoiser, observe
+from hushsplat.stream import MethodLike, Stream
 from hushsplat.types.camera import Camera
-from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.image import Image
+from hushsplat.types.metrics import psnr
+from hushsplat.types.options import Noise, RenderOptions
 
-EXPECTED = Method("expected", "expected")  # what should be seen, drawn like a method
+EXPECTED = Method("expected", "expected")  # the target, stored like the frames of a method
 DRAWN_METRICS = ("psnr", "ssim", "flicker")
 VIEWS = ("trust_s", "frames_s", "gate", "motion", "variance", "ellipse")  # that reports show of a learned denoiser
-BYTES_KEPT = 16  # a pixel of what should be seen, with its depth
-MOST_KEPT_BYTES = 2**31  # of one shot; of longer ones every job draws anew what should be seen
+BYTES_STORED = 16  # a pixel of a target, with its depth
+MOST_STORED_BYTES = 2**31  # of one shot; every job of longer ones draws the targets anew
 BLOCK = 64  # samples of `mean` that are drawn at once
 
 
 @dataclass(frozen=True)
+class Drawing:
+    """An uploaded scene and how it is drawn."""
+
+    engine: Engine
+    scene: Scene
+    options: RenderOptions
+
+    def stream(self, method: MethodLike, noise: Noise) -> Stream:
+        """A stream of one method."""
+        scene = self.engine.with_payload(self.scene, None) if method == "raw" else self.scene  # V0..V3: denoisers only
+        return Stream(self.engine, scene, [method], noise=noise, options=self.options)
+
+    def frame(self, method: MethodLike, camera: Camera, noise: Noise) -> Image:
+        """One frame by itself."""
+        return self.stream(method, noise).step(camera).images[0].numpy()
+
+
+@dataclass(frozen=True)
 class DrawJob:
-    """One method on one shot, or on some frames of it; can be done by any worker in any order."""
+    """One method on one shot, or on some frames of it; can run on any worker in any order."""
 
     shot: Shot
     method: Method
-    frames: tuple[int, ...]  # that count
+    frames: tuple[int, ...]  # that are scored
     metrics: tuple[str, ...]  # of DRAWN_METRICS
     noise: Noise
     weights: DenoiserWeights | None = None  # of the learned methods
@@ -54,79 +72,75 @@ class DrawJob:
         return len(self.frames) if self.method.is_independent or self.method == EXPECTED else max(self.frames) + 1
 
     def pictures(self, folder: Path) -> list[Path]:
-        """Where its frames are kept."""
+        """Where its frames are stored."""
         return [picture_path(folder, self.shot, self.method, frame) for frame in self.frames]
 
     def run(self, folder: Path, threads: int) -> dict[str, list[float | None]]:
         """Each metric's values, one for each frame."""
-        scene = _scene(self.shot.scene)
-        options = RenderOptions(threads=threads)
-        truth = Truth(self.shot, scene, options, folder)
+        drawing = Drawing(*_uploaded(self.shot.scene), RenderOptions(threads=threads))
+        targets = Targets(self.shot, drawing, folder)
         if self.method == EXPECTED:
             for frame in self.frames:
-                truth.keep(frame)
-                _save(picture_path(folder, self.shot, EXPECTED, frame), truth.at(frame).color)
+                targets.store(frame)
+                _save(picture_path(folder, self.shot, EXPECTED, frame), targets.at(frame).color)
             return {}
         values: dict[str, list[float | None]] = {metric: [] for metric in self.metrics}
         previous: tuple[int, Float32[Array, "h w 3"]] | None = None
-        for frame, color in self._drawn(folder, scene, options):
+        for frame, color in self._drawn(folder, drawing):
             if frame in self.frames:
                 _save(picture_path(folder, self.shot, self.method, frame), color)
                 before = previous[1] if previous is not None and previous[0] == frame - 1 else None
                 for metric in self.metrics:
-                    values[metric].append(truth.compared(metric, frame, color, before))
+                    values[metric].append(targets.compared(metric, frame, color, before))
             previous = (frame, color)
         return values
 
-    def _drawn(self, folder: Path, scene: Gaussians, options: RenderOptions) -> Iterator[tuple[int, Array]]:
-        """The frames that count and those that flicker is measured against."""
-        if self.method.is_independent:
-            needed = set(self.frames)
-            if "flicker" in self.metrics and not self.method.samples:  # Ref. N would cost as much again
-                needed |= {frame - 1 for frame in self.frames if frame > 0}
-            for frame in sorted(needed):
-                yield frame, self._alone(scene, frame, options)
-            return
-        chosen, weights = self.method, self.weights if self.method.is_learned else None
-        method = denoiser(chosen.name, weights=weights, config=chosen.config, threads=options.threads)
-        yield from self._streamed(folder, scene, method, options)
+    def _drawn(self, folder: Path, drawing: Drawing) -> Iterator[tuple[int, Array]]:
+        """The scored frames and those that flicker compares them with."""
+        return self._independent(drawing) if self.method.is_independent else self._streamed(folder, drawing)
 
-    def _alone(self, scene: Gaussians, frame: int, options: RenderOptions) -> Float32[Array, "h w 3"]:
-        camera = self.shot.cameras[frame]
-        if self.method.samples:
-            return mean_of(scene, camera, self.method.samples, self.noise.seed + frame, options)
-        noise = replace(self.noise, frame=frame)
-        if self.method.name == "raw":
-            return observe(scene, camera, noise, options).color
-        return render(scene, camera, self.method.name, options=options).color
+    def _independent(self, drawing: Drawing) -> Iterator[tuple[int, Array]]:
+        needed = set(self.frames)
+        if "flicker" in self.metrics and not self.method.samples:  # Ref. N would take as long again
+            needed |= {frame - 1 for frame in self.frames if frame > 0}
+        stream = None if self.method.samples else drawing.stream(self.method.name, self.noise)
+        for frame in sorted(needed):
+            camera = self.shot.cameras[frame]
+            if stream is None:
+                yield frame, mean_of(drawing, camera, self.method.samples, self.noise.seed + frame)
+            else:
+                stream.number = frame
+                yield frame, stream.step(camera).images[0].numpy().color
 
-    def _streamed(
-        self, folder: Path, scene: Gaussians, method: Denoiser, options: RenderOptions
-    ) -> Iterator[tuple[int, Array]]:
-        state: Any = None
+    def _streamed(self, folder: Path, drawing: Drawing) -> Iterator[tuple[int, Array]]:
+        """Every frame of the shot up to the last one that is scored."""
+        weights = self.weights if self.method.is_learned else None
+        stream = drawing.stream(configure(self.method.name, weights=weights, settings=self.method.settings), self.noise)
         for frame, camera in enumerate(self.shot.cameras[: max(self.frames) + 1]):
-            observation = observe(scene, camera, replace(self.noise, frame=frame), options)
             with_views = self.method.is_learned and frame == self.shot.showcase
-            found, state = method.step(observation, camera, state, with_views)
+            image = stream.step(camera, with_views=with_views).images[0].numpy()
             if with_views:
-                for name in VIEWS:
-                    view = view_picture(found, name, self.method.config)
-                    color = view.color
-                    if view.scale is not None:
-                        bar = view.scale.bar(BAR_WIDTH, 3 * BAR_HEIGHT if view.scale.wheel else BAR_HEIGHT)
-                        color = with_scale(color, view.scale.title, bar, view.scale.value)
-                    _save(view_path(folder, self.shot, self.method, name), color)
-            yield frame, found.color
+                self._save_views(folder, image)
+            yield frame, image.color
+
+    def _save_views(self, folder: Path, image: Image) -> None:
+        for name in VIEWS:
+            view = view_picture(image, name, self.method.settings)
+            color = view.color
+            if view.scale is not None:
+                bar = view.scale.bar(BAR_WIDTH, 3 * BAR_HEIGHT if view.scale.wheel else BAR_HEIGHT)
+                color = with_scale(color, view.scale.title, bar, view.scale.value)
+            _save(view_path(folder, self.shot, self.method, name), color)
 
 
-class Truth:
-    """What should be seen: the photograph, or `reference` from the same camera."""
+class Targets:
+    """What the frames of a shot are compared with: the photograph, or `reference` from the same camera."""
 
-    def __init__(self, shot: Shot, scene: Gaussians, options: RenderOptions, folder: Path) -> None:
-        self._shot, self._scene, self._options, self._folder = shot, scene, options, folder
+    def __init__(self, shot: Shot, drawing: Drawing, folder: Path) -> None:
+        self._shot, self._drawing, self._folder = shot, drawing, folder
         self._known: dict[int, tuple[Camera, Image]] = {}
         pixels = shot.cameras[0].width * shot.cameras[0].height
-        self._is_kept = not shot.is_still and 2 * len(shot.measured) * pixels * BYTES_KEPT <= MOST_KEPT_BYTES
+        self._is_stored = not shot.is_still and 2 * len(shot.scored) * pixels * BYTES_STORED <= MOST_STORED_BYTES
 
     def at(self, frame: int) -> Image:
         """The picture and its depth; of a photograph the depth is not known."""
@@ -135,30 +149,16 @@ class Truth:
         if known is None:
             while len(self._known) > 1:
                 del self._known[next(iter(self._known))]
-            known = self._known[id(camera)] = (camera, self._kept(frame) or self._drawn(camera))
+            known = self._known[id(camera)] = (camera, self._stored(frame) or self._drawn(camera))
         return known[1]
 
-    def keep(self, frame: int) -> None:
-        """Write a frame and the one before it for the methods that are compared with them, if there is room."""
-        for index in {max(frame - 1, 0), frame} if self._is_kept else ():
+    def store(self, frame: int) -> None:
+        """Write a target and the one before it for the other jobs, if they fit."""
+        for index in {max(frame - 1, 0), frame} if self._is_stored else ():
             picture, path = self.at(index), self._path(index)
             path.parent.mkdir(parents=True, exist_ok=True)
             with atomic_write(path) as temporary:
-                np.save(temporary, np.dstack([picture.color, picture.depth]), allow_pickle=False)
-
-    def _kept(self, frame: int) -> Image | None:
-        """A frame that was written, exactly as it would be drawn; None if it was not."""
-        camera = self._shot.cameras[frame]
-        if not self._is_kept or not self._path(frame).is_file():
-            return None
-        values = np.load(self._path(frame), allow_pickle=False)
-        if values.shape != (camera.height, camera.width, 4) or values.dtype != np.float32:
-            return None
-        depth = np.ascontiguousarray(values[..., 3])
-        return Image(np.ascontiguousarray(values[..., :3]), np.zeros_like(depth), depth)
-
-    def _path(self, frame: int) -> Path:
-        return picture_path(self._folder, self._shot, EXPECTED, frame).with_suffix(".npy")
+                np.save(temporary, np.dstack([picture.color, _depth(picture)]), allow_pickle=False)
 
     def compared(
         self, metric: str, frame: int, color: Float32[Array, "h w 3"], before: Float32[Array, "h w 3"] | None
@@ -176,38 +176,46 @@ class Truth:
         if was is now:
             warp = Warp.still(*color.shape[:2])
         else:
-            warp = Warp.between(was, now, previous.depth, self.at(frame).depth)
+            warp = Warp.between(was, now, _depth(previous), _depth(self.at(frame)))
         return flicker(_error(color, expected), _error(before, previous.color), warp)
+
+    def _stored(self, frame: int) -> Image | None:
+        """A target that was written, exactly as it would be drawn; None if it was not."""
+        camera = self._shot.cameras[frame]
+        if not self._is_stored or not self._path(frame).is_file():
+            return None
+        values = np.load(self._path(frame), allow_pickle=False)
+        if values.shape != (camera.height, camera.width, 4) or values.dtype != np.float32:
+            return None
+        return Image(np.ascontiguousarray(values[..., :3]), depth=np.ascontiguousarray(values[..., 3]))
 
     def _drawn(self, camera: Camera) -> Image:
         if self._shot.photograph is None:
-            return render_sorted(self._scene, camera, self._options)
-        color, _ = load_photograph(self._shot.photograph, width=camera.width)
-        empty = np.zeros(color.shape[:2], dtype=np.float32)
-        return Image(color, empty, empty)
+            return self._drawing.frame("reference", camera, Noise())
+        return Image(load_photograph(self._shot.photograph, width=camera.width)[0])
+
+    def _path(self, frame: int) -> Path:
+        return picture_path(self._folder, self._shot, EXPECTED, frame).with_suffix(".npy")
 
 
-def mean_of(
-    scene: Gaussians, camera: Camera, samples: int, seed: int, options: RenderOptions
-) -> Float32[Array, "h w 3"]:
+def mean_of(drawing: Drawing, camera: Camera, samples: int, seed: int) -> Float32[Array, "h w 3"]:
     """Ref. N: the mean of many independent samples at one pose."""
     total = np.zeros((camera.height, camera.width, 3))
     for block, start in enumerate(range(0, samples, BLOCK)):
         count = min(BLOCK, samples - start)
-        visibility = sample_visibility(scene, camera, samples=count, seed=seed, frame=block, options=options)
-        total += count * decode_color(visibility, scene, camera, options).astype(np.float64)
+        total += count * drawing.frame("raw", camera, Noise(count, seed, frame=block)).color.astype(np.float64)
     return (total / samples).astype(np.float32)
 
 
 def picture_path(folder: Path, shot: Shot, method: Method, frame: int) -> Path:
-    """Where a frame is kept; what should be seen by a still camera is one picture for all of its frames."""
+    """Where a frame is stored; the target of a still camera is one picture for all of its frames."""
     number = 0 if method == EXPECTED and shot.is_still else frame
-    return folder / "frames" / plain(shot.scene.name) / plain(shot.track) / plain(method.label) / f"{number:06d}.png"
+    return _method_folder(folder, shot, method) / f"{number:06d}.png"
 
 
 def view_path(folder: Path, shot: Shot, method: Method, view: str) -> Path:
-    """Where a view behind the showcase is kept."""
-    return folder / "frames" / plain(shot.scene.name) / plain(shot.track) / plain(method.label) / f"{view}.png"
+    """Where an intermediate result of the showcase frame is stored."""
+    return _method_folder(folder, shot, method) / f"{view}.png"
 
 
 def plain(text: str) -> str:
@@ -215,10 +223,19 @@ def plain(text: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in text).lstrip(".") or "_"
 
 
+def _method_folder(folder: Path, shot: Shot, method: Method) -> Path:
+    return folder / "frames" / plain(shot.scene.name) / plain(shot.track) / plain(method.label)
+
+
 @lru_cache(maxsize=1)
-def _scene(source: SceneSource) -> Gaussians:
-    """The scene that this worker measured last."""
-    return scene_argument(source.text, source.lod).gaussians
+def _uploaded(source: SceneSource) -> tuple[Engine, Scene]:
+    """The scene that this worker drew last stays uploaded."""
+    drawn_on = engine("cpu")
+    return drawn_on, drawn_on.upload(scene_argument(source.text, source.lod).gaussians)
+
+
+def _depth(target: Image) -> Float32[Array, "h w"]:
+    return np.zeros(target.color.shape[:2], dtype=np.float32) if target.depth is None else target.depth
 
 
 def _error(color: Float32[Array, "h w 3"], expected: Float32[Array, "h w 3"]) -> Float32[Array, "h w 3"]:
@@ -226,7 +243,7 @@ def _error(color: Float32[Array, "h w 3"], expected: Float32[Array, "h w 3"]) ->
 
 
 def _save(path: Path, color: Float32[Array, "h w 3"]) -> None:
-    """Quickly rather than small: they are deleted in the end."""
+    """Compressed quickly rather than well: most are deleted in the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as temporary:
         Pillow.fromarray(to_bytes(color)).save(temporary, compress_level=1)

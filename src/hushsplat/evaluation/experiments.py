@@ -1,4 +1,4 @@
-"""The experiments of the paper: which shots, which methods, which frames, and how readings become rows."""
+"""The experiments of the paper: which shots, methods and frames, and how scores become rows."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from hushsplat.engines.cpu.denoise_names import PAPER, DenoiserSettings
-from hushsplat.evaluation.plan import METRICS, Reading, Task
+from hushsplat.evaluation.plan import METRICS, Scores, Task
 from hushsplat.evaluation.results import Row
 from hushsplat.evaluation.shots import Method, SceneSource, Shot
 from hushsplat.io.captures.photographs import is_file
+from hushsplat.methods import LEARNED, drawn_by
+from hushsplat.methods import METHODS as KNOWN
 from hushsplat.scenes import NamedScene
-from hushsplat.stream import METHODS as PLAYED
+from hushsplat.spec.settings import PAPER, DenoiserSettings
 from hushsplat.synth import view_cameras
 from hushsplat.types.capture import Capture, View
-from hushsplat.types.errors import MeasureError
+from hushsplat.types.errors import EvaluationError
 from hushsplat.types.track import Track
 
 # Paper, "Static Quality": after how many frames each method is shown; 98 took the paper as long as 128 of ST-TAA.
 STATIC_FRAMES = {"hush": (16, 98, 128), "hush-zero-shot": (16, 128), "mean": (1024,)}
 OTHER_STATIC_FRAMES = (128,)
 CONVERGENCE_FRAMES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-SIGMAS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)  # of the heuristic trust, searched on the measured track itself
+SIGMAS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)  # of the heuristic trust, searched on the scored track itself
 DEFAULT_METHODS = {
     "static": ("reference", "mean", "st-taa", "svgf", "hush", "hush-zero-shot"),
     "navigation": ("mean", "exact", "raw", "st-taa", "svgf", "svgf-tuned", "hush", "hush-zero-shot"),
@@ -36,28 +37,30 @@ DEFAULT_METHODS = {
 
 
 @dataclass(frozen=True)
-class Pace:
-    """Which frames of a track are drawn, and which of them count."""
+class FrameSelection:
+    """Which frames of a track are drawn, and which of them are scored."""
 
     fps: float | None = 300.0  # frames a second: the paper's recordings have about 300; None: the track's own
-    every: int = 10  # every so many-th frame counts, beginning with the last of the first so many
-    frames: int | None = None  # at most so many frames count; None: all
+    every: int = 10  # every so many-th frame is scored, beginning with the last of the first so many
+    frames: int | None = None  # at most so many frames are scored; None: all
 
     def __post_init__(self) -> None:
         if self.every < 1 or (self.frames is not None and self.frames < 1):
-            raise MeasureError(f"--every and --frames must be at least 1, got {self.every} and {self.frames}.")
+            raise EvaluationError(f"--every and --frames must be at least 1, got {self.every} and {self.frames}.")
 
 
-def track_shot(scene: SceneSource, name: str, track: Track, pace: Pace) -> Shot:
-    """A track as it is measured; the first frames, without history, count too if every single one does."""
-    moving = track if pace.fps is None else track.resampled(pace.fps)
-    if len(moving) < pace.every:
-        raise MeasureError(f"{name}: has {len(moving)} frames, so no {pace.every}th one; lower --every or raise --fps.")
-    measured = tuple(range(pace.every - 1, len(moving), pace.every))[: pace.frames]
-    cameras = tuple(moving.camera(index) for index in range(measured[-1] + 1))
+def track_shot(scene: SceneSource, name: str, track: Track, selection: FrameSelection) -> Shot:
+    """A track as a shot; with every=1 also the first frames, without history, are scored."""
+    moving = track if selection.fps is None else track.resampled(selection.fps)
+    if len(moving) < selection.every:
+        raise EvaluationError(
+            f"{name}: has {len(moving)} frames, so no {selection.every}th one; lower --every or raise --fps."
+        )
+    scored = tuple(range(selection.every - 1, len(moving), selection.every))[: selection.frames]
+    cameras = tuple(moving.camera(index) for index in range(scored[-1] + 1))
     span = float(moving.times_s[-1] - moving.times_s[0])
-    fps = (len(moving) - 1) / span / pace.every if span > 0 else 30.0
-    return Shot(scene, name, cameras, measured, fps=fps)
+    fps = (len(moving) - 1) / span / selection.every if span > 0 else 30.0
+    return Shot(scene, name, cameras, scored, fps=fps)
 
 
 def still_shots(
@@ -75,13 +78,13 @@ def still_shots(
         chosen = _spread(capture.held_out, views)
         photographed = all(is_file(view.image_path) for view in chosen)
         if against == "photographs" and not photographed:
-            raise MeasureError(f"{capture.folder}: photographs are missing; measure with --against reference.")
+            raise EvaluationError(f"{capture.folder}: photographs are missing; evaluate with --against reference.")
         seen = photographed if against == "either" else against == "photographs"
         return [_still(scene, view, width, frames, seen) for view in chosen]
     if against == "photographs":
-        raise MeasureError(f"{scene.name}: --against photographs needs a --capture with photographs.")
+        raise EvaluationError(f"{scene.name}: --against photographs needs a --capture with photographs.")
     if not named.is_own:
-        raise MeasureError(f"{scene.name}: static views need a --capture, a folder or a .json list of cameras.")
+        raise EvaluationError(f"{scene.name}: static views need a --capture, a folder or a .json list of cameras.")
     cameras = view_cameras(views or 8, width, height)
     return [Shot(scene, f"view {i}", (camera,) * frames, (frames - 1,)) for i, camera in enumerate(cameras)]
 
@@ -108,7 +111,7 @@ def convergence_tasks(shots: Sequence[Shot], methods: Sequence[Method]) -> list[
 
 def track_tasks(shots: Sequence[Shot], methods: Sequence[Method]) -> list[Task]:
     """Every method on every track."""
-    return [Task(shot, method, shot.measured) for shot in shots for method in methods]
+    return [Task(shot, method, shot.scored) for shot in shots for method in methods]
 
 
 def methods_of(
@@ -116,31 +119,34 @@ def methods_of(
     scene: NamedScene,
     reference_samples: int,
     notes: list[str],
-    config: DenoiserSettings | None = None,
 ) -> list[Method]:
-    """The methods by name; `hush` on a scene without payload is left out, and a note says so."""
-    unknown = [name for name in names if name not in PLAYED]
+    """The methods by name; a note says where a scene without payload is drawn by a fallback."""
+    unknown = [name for name in names if name not in KNOWN]
     if unknown:
-        raise MeasureError(f"--methods takes of {', '.join(PLAYED)}, got '{unknown[0]}'.")
-    found = []
-    for name in names:
-        if name == "hush" and scene.gaussians.payload is None:
-            notes.append(f"{scene.name} has no payload, so hush could not be measured on it; hush-zero-shot can.")
-            continue
-        learned = name.startswith("hush")
-        samples = reference_samples if name == "mean" else 0
-        found.append(Method(name, name, (config or DenoiserSettings()) if learned else None, samples))
-    if not found:
-        raise MeasureError(f"{scene.name}: none of the methods can be measured; it has no payload for hush.")
-    return found
+        raise EvaluationError(f"--methods takes of {', '.join(KNOWN)}, got '{unknown[0]}'.")
+    has_payload = scene.gaussians.payload is not None
+    drawn = [drawn_by(name, has_payload).name for name in names]
+    notes += [
+        f"{scene.name} has no payload for {asked}; {name} draws it."
+        for asked, name in zip(names, drawn, strict=True)
+        if asked != name
+    ]
+    return [
+        Method(
+            label=name,
+            name=name,
+            settings=DenoiserSettings() if name in LEARNED else None,
+            samples=reference_samples if name == "mean" else 0,
+        )
+        for name in dict.fromkeys(drawn)
+    ]
 
 
 def ablation_methods(scene: NamedScene, notes: list[str]) -> list[Method]:
     """The full denoiser and one without each part; zero-shot where the scene has no payload."""
-    name = "hush"
-    if scene.gaussians.payload is None:
-        name = "hush-zero-shot"
-        notes.append(f"{scene.name} has no payload: the ablation is of hush-zero-shot.")
+    name = drawn_by("hush", scene.gaussians.payload is not None).name
+    if name != "hush":
+        notes.append(f"{scene.name} has no payload: the ablation is of {name}.")
     full = DenoiserSettings()
     variants: dict[str, DenoiserSettings] = {
         "full": full,
@@ -153,33 +159,33 @@ def ablation_methods(scene: NamedScene, notes: list[str]) -> list[Method]:
         "gate 1": replace(full, gate=1),
         "as in the paper": PAPER,
     }
-    return [Method(label, name, config) for label, config in variants.items()]
+    return [Method(label, name, settings) for label, settings in variants.items()]
 
 
-def track_rows(experiment: str, readings: Sequence[Reading]) -> tuple[list[Row], list[Row]]:
+def track_rows(experiment: str, scores: Sequence[Scores]) -> tuple[list[Row], list[Row]]:
     """A row for each track and method, the mean over its frames; and the values frame by frame."""
     rows, series = [], []
-    for reading in readings:
-        shot = reading.task.shot
-        head = {"scene": shot.scene.name, "track": shot.track, "method": reading.task.method.label}
-        values = {metric: _mean(reading.values.get(metric, [])) for metric in METRICS if metric in reading.values}
-        samples = reading.task.method.samples
+    for found in scores:
+        shot = found.task.shot
+        head = {"scene": shot.scene.name, "track": shot.track, "method": found.task.method.label}
+        values = {metric: _mean(found.values.get(metric, [])) for metric in METRICS if metric in found.values}
+        samples = found.task.method.samples
         extra = {"samples": samples} if samples else {}
         rows.append(
-            {"experiment": experiment, **head, "frames": len(reading.task.frames), **extra, **values, **reading.video}
+            {"experiment": experiment, **head, "frames": len(found.task.frames), **extra, **values, **found.video}
         )
-        series.append({**head, "frame": list(reading.task.frames), **reading.values})
+        series.append({**head, "frame": list(found.task.frames), **found.values})
     return rows, series
 
 
-def still_rows(experiment: str, readings: Sequence[Reading]) -> list[Row]:
+def still_rows(experiment: str, scores: Sequence[Scores]) -> list[Row]:
     """A row for each scene, method and number of frames, the mean over the scene's views."""
     groups: dict[tuple[str, str, int], list[dict[str, float | None]]] = {}
-    for reading in readings:
-        for index, frame in enumerate(reading.task.frames):
-            method = reading.task.method
-            key = (reading.task.shot.scene.name, method.label, 0 if method.is_independent else frame + 1)
-            values = {metric: found[index] for metric, found in reading.values.items()}
+    for found in scores:
+        for index, frame in enumerate(found.task.frames):
+            method = found.task.method
+            key = (found.task.shot.scene.name, method.label, 0 if method.is_independent else frame + 1)
+            values = {metric: by_frame[index] for metric, by_frame in found.values.items()}
             groups.setdefault(key, []).append(values)
     return [
         {

@@ -1,4 +1,4 @@
-"""Doing jobs: in any number of processes, each job's outcome kept on disk so that a run that was killed goes on."""
+"""Run jobs in any number of processes; each outcome is stored on disk, so that a killed run continues."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 import hushsplat
-from hushsplat.engines.cpu import _engine
+from hushsplat.engines.cpu.machine import default_threads
 from hushsplat.evaluation.draw_jobs import DrawJob
 from hushsplat.evaluation.score_jobs import ScoreJob
 from hushsplat.io.atomic import atomic_write
-from hushsplat.types.errors import MeasureError
+from hushsplat.types.errors import EvaluationError
 
 Job = DrawJob | ScoreJob
 Values = dict[str, list[float | None]]
@@ -30,31 +30,31 @@ Values = dict[str, list[float | None]]
 
 def run_jobs(
     jobs: Sequence[Job],
-    folder: Path,  # outcomes and frames are kept here
+    folder: Path,  # for outcomes and frames
     workers: int = 0,  # processes; 0: one for each core, 1: none besides this one
     on_done: Callable[[int], None] = lambda cost: None,  # after each job, for a progress bar
 ) -> list[Values]:
-    """The values of every job, in the order of the jobs; those whose outcome is there already are not done again."""
+    """The values of every job, in the order of the jobs; stored outcomes are not computed again."""
     found: dict[int, Values] = {}
     for index, job in enumerate(jobs):
-        known = _kept(job, folder)
+        known = _stored(job, folder)
         if known is not None:
             found[index] = known
             on_done(job.cost)
     scenes = list(dict.fromkeys(job.shot.scene for job in jobs))  # one after the other: opening one takes time
     left = sorted((i for i in range(len(jobs)) if i not in found), key=lambda i: scenes.index(jobs[i].shot.scene))
-    workers = min(workers or _engine.default_threads(), max(len(left), 1))
+    workers = min(workers or default_threads(), max(len(left), 1))
     if workers == 1:
         for index in left:
-            found[index] = done(jobs[index], folder, 0)
+            found[index] = run_job(jobs[index], folder, 0)
             on_done(jobs[index].cost)
     else:
         _run_in_processes(jobs, left, folder, workers, found, on_done)
     return [found[index] for index in range(len(jobs))]
 
 
-def done(job: Job, folder: Path, threads: int) -> Values:
-    """Do a job and keep its outcome."""
+def run_job(job: Job, folder: Path, threads: int) -> Values:
+    """Run a job and store its outcome."""
     values = job.run(folder, threads)
     path = _outcome_path(job, folder)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,17 +77,17 @@ def _run_in_processes(
     found: dict[int, Values],
     on_done: Callable[[int], None],
 ) -> None:
-    threads = max(1, _engine.default_threads() // workers)
+    threads = max(1, default_threads() // workers)
     context = multiprocessing.get_context("spawn")  # a copy of this process would inherit locked locks of its threads
     executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_live_with_parent)
     try:
-        futures = {executor.submit(done, jobs[index], folder, threads): index for index in left}
+        futures = {executor.submit(run_job, jobs[index], folder, threads): index for index in left}
         for future in as_completed(futures):
             index = futures[future]
             found[index] = future.result()
             on_done(jobs[index].cost)
     except BrokenProcessPool as error:
-        raise MeasureError(
+        raise EvaluationError(
             "a worker was killed, likely for lack of memory; run the same command again, with fewer --workers."
         ) from error
     except BaseException:
@@ -115,8 +115,8 @@ def _outcome_path(job: Job, folder: Path) -> Path:
     return folder / "parts" / f"{digest(job)}.json"
 
 
-def _kept(job: Job, folder: Path) -> Values | None:
-    """The outcome of a job that was done before, if its frames are still there too."""
+def _stored(job: Job, folder: Path) -> Values | None:
+    """The outcome of a job that ran before, if its frames are still there too."""
     try:
         values = json.loads(_outcome_path(job, folder).read_bytes())
     except (OSError, ValueError):

@@ -1,32 +1,29 @@
-"""How far a picture is from the one it should be: PSNR and SSIM, as the field computes them."""
+"""SSIM as the field computes it, and flicker: how much the error of a picture changes from one frame to the next."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Bool, Float32, Int64
 from numpy import ndarray as Array
 
-from hushsplat.types.errors import MeasureError
+from hushsplat.types.camera import Camera
+from hushsplat.types.errors import EvaluationError
 
-BEST_DB = 100.0  # what equal pictures get: infinity has no place in a mean nor in JSON
 # Wang et al. 2004, and every paper since: a Gaussian window of 11 px, the constants for values 0..1.
 WINDOW_PX, SIGMA_PX = 11, 1.5
 C1, C2 = 0.01**2, 0.03**2
-
-
-def psnr(shown: Float32[Array, "h w 3"], expected: Float32[Array, "h w 3"]) -> float:
-    """Peak signal-to-noise ratio in dB of values 0..1 (what lies outside is clipped), over all pixels and channels."""
-    difference = np.clip(shown, 0, 1).astype(np.float64) - np.clip(expected, 0, 1)
-    error = float(np.mean(difference * difference))
-    return min(-10 * float(np.log10(error)), BEST_DB) if error > 0 else BEST_DB
+SAME_SURFACE = 0.05  # relative depth difference: what differs by more was hidden in the frame before
+LEVELS = 255.0  # the unit: steps of an 8-bit display
 
 
 def ssim(shown: Float32[Array, "h w 3"], expected: Float32[Array, "h w 3"]) -> float:
     """Structural similarity of values 0..1, the mean over channels and all places where the window fits."""
     if min(shown.shape[:2]) < WINDOW_PX:
-        raise MeasureError(
+        raise EvaluationError(
             f"SSIM needs pictures of at least {WINDOW_PX}×{WINDOW_PX} px, got {shown.shape[1]}×{shown.shape[0]}; "
-            "draw larger ones, or measure without ssim."
+            "draw larger ones, or evaluate without ssim."
         )
     # Variances are differences of means of squares: values about 0 keep them exact in float32.
     x, y = (np.clip(picture, 0, 1) - np.float32(0.5) for picture in (shown, expected))
@@ -51,3 +48,53 @@ def _windowed(values: Float32[Array, "h w c"]) -> Float32[Array, "h2 w2 c"]:
             for start, weight in enumerate(weights)
         )
     return values
+
+
+@dataclass(frozen=True)
+class Warp:
+    """Where each pixel was one frame before."""
+
+    source: Int64[Array, "h w"]  # index of the pixel in the frame before, row by row; 0 where it was not there
+    seen: Bool[Array, "h w"]  # it was in the picture, and nothing was in front of it
+
+    @staticmethod
+    def still(height: int, width: int) -> Warp:
+        """Of a camera that stands still."""
+        return Warp(np.arange(height * width).reshape(height, width), np.ones((height, width), dtype=bool))
+
+    @staticmethod
+    def between(
+        previous: Camera, current: Camera, previous_depth: Float32[Array, "h w"], depth: Float32[Array, "h w"]
+    ) -> Warp:
+        """By the depths of the reference; the nearest pixel, because a mean of several would hide noise."""
+        height, width = depth.shape
+        x, y = np.meshgrid(np.arange(width) + 0.5, np.arange(height) + 0.5)
+        rays = np.stack([(x - current.cx) / current.fx, (y - current.cy) / current.fy, np.ones_like(x)], axis=-1)
+        moved = previous.camera_from_world @ current.world_from_camera
+        points = (rays * depth[..., None]) @ moved[:3, :3].T + moved[:3, 3]
+        z = points[..., 2]
+        ahead = (depth > 0) & (z > 1e-6)
+        safe = np.where(ahead, z, 1.0)
+        before_x = np.floor(np.where(ahead, previous.fx * points[..., 0] / safe + previous.cx, -1.0))
+        before_y = np.floor(np.where(ahead, previous.fy * points[..., 1] / safe + previous.cy, -1.0))
+        inside = ahead & (before_x >= 0) & (before_x < width) & (before_y >= 0) & (before_y < height)
+        source = np.where(inside, before_y * width + before_x, 0).astype(np.int64)
+        was = previous_depth.reshape(-1)[source]
+        same = np.abs(was - z) <= SAME_SURFACE * np.maximum(was, z)
+        return Warp(source, inside & same & (was > 0))
+
+
+def flicker(
+    error: Float32[Array, "h w 3"],  # shown - expected, of this frame
+    previous_error: Float32[Array, "h w 3"],  # and of the one before
+    warp: Warp,
+) -> float | None:
+    """Flicker (ours, docs/evaluation.md): RMS of the change of the error, over √2, in 8-bit levels.
+
+    White noise of standard deviation σ gives 255 σ, an error that stays with its surface gives 0. None if no pixel was
+    visible before.
+    """
+    if not warp.seen.any():
+        return None
+    change = (error - previous_error.reshape(-1, 3)[warp.source])[warp.seen]
+    return LEVELS * float(np.sqrt(np.mean(change.astype(np.float64) ** 2) / 2))

@@ -1,7 +1,7 @@
 """Ways to move through any scene, as people do: hand-held walk, orbit, fast turn, dolly, stop-and-go, head motion.
 
-A motion needs to know where one stands, what one looks at, which way is up and how long a metre is; `stand_in` guesses
-that for a scene. For our own scene and for one of bonsai the motions are kept as JSON in `tracks/`.
+A motion begins at a viewpoint: eye, target, up direction and length of a metre; `viewpoint_in` guesses one for a scene.
+For our own scene and for one of bonsai the motions come as JSON in `tracks/`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from hushsplat.types.track import Track
 FOV_Y_DEG = 55.0
 WIDTH, HEIGHT = 800, 532  # px
 KEYS_PER_S = 30.0  # poses a second; `Track.resampled` makes as many frames of them as are wanted
-DISTANCE_M = 3.0  # ours: how far one stands from what one looks at, where a scene does not say how long a metre is
+DISTANCE_M = 3.0  # ours: distance from eye to target, where a scene does not say how long a metre is
 
 
 @dataclass(frozen=True)
-class Stand:
+class Viewpoint:
     """Where a motion begins."""
 
     eye: Float64[Array, " 3"]
@@ -51,27 +51,29 @@ class Stand:
         return across / np.linalg.norm(across)
 
 
-def hand_held_walk(stand: Stand, seconds: float) -> Track:
+def hand_held_walk(viewpoint: Viewpoint, seconds: float) -> Track:
     """A person walks a slow curve and keeps looking at the target."""
-    reach = np.linalg.norm(stand.way)
+    reach = np.linalg.norm(viewpoint.way)
     steps = ((0.0, 0.0), (0.12, 0.12), (0.3, 0.1), (0.38, -0.08))  # shares of the way: ahead, to the right
-    places = [stand.eye + ahead * stand.way + aside * reach * stand.right for ahead, aside in steps]
-    track = walk(places, stand.target, up=stand.up, unit=stand.unit, seconds=seconds, fps=KEYS_PER_S, seed=5)
+    places = [viewpoint.eye + ahead * viewpoint.way + aside * reach * viewpoint.right for ahead, aside in steps]
+    track = walk(
+        places, viewpoint.target, up=viewpoint.up, unit=viewpoint.unit, seconds=seconds, fps=KEYS_PER_S, seed=5
+    )
     return _lens(track)
 
 
-def slow_orbit(stand: Stand, seconds: float) -> Track:
+def slow_orbit(viewpoint: Viewpoint, seconds: float) -> Track:
     """A sixth of a circle about the target."""
-    height = float(-stand.way @ stand.up)
-    level = -stand.way - height * stand.up
-    first = np.cross(stand.up, np.eye(3)[np.argmin(np.abs(stand.up))])
+    height = float(-viewpoint.way @ viewpoint.up)
+    level = -viewpoint.way - height * viewpoint.up
+    first = np.cross(viewpoint.up, np.eye(3)[np.argmin(np.abs(viewpoint.up))])
     first /= np.linalg.norm(first)
-    start = np.degrees(np.arctan2(level @ np.cross(stand.up, first), level @ first))
+    start = np.degrees(np.arctan2(level @ np.cross(viewpoint.up, first), level @ first))
     track = orbit(
-        stand.target,
+        viewpoint.target,
         float(np.linalg.norm(level)),
         elevation=height,
-        up=stand.up,
+        up=viewpoint.up,
         turns=1 / 6,
         start_deg=float(start),
         seconds=seconds,
@@ -80,25 +82,25 @@ def slow_orbit(stand: Stand, seconds: float) -> Track:
     return _lens(track)
 
 
-def fast_turn(stand: Stand, seconds: float) -> Track:
+def fast_turn(viewpoint: Viewpoint, seconds: float) -> Track:
     """Look, turn away by 70 degrees in half a second, look, and turn back."""
     marks = np.array([0.0, 0.2, 0.33, 0.6, 0.73, 1.0]) * seconds
     times = _times(seconds)
     yaw = _eased(times, marks, np.radians([0, 0, 70, 70, 0, 0]))
-    eyes = stand.eye + stand.unit * _tremor(times, 0.004, 11)
-    return _turned(stand, times, eyes, yaw, np.radians(0.5) * _tremor(times, 1.0, 12)[:, 0])
+    eyes = viewpoint.eye + viewpoint.unit * _tremor(times, 0.004, 11)
+    return _turned(viewpoint, times, eyes, yaw, np.radians(0.5) * _tremor(times, 1.0, 12)[:, 0])
 
 
-def dolly_in(stand: Stand, seconds: float) -> Track:
+def dolly_in(viewpoint: Viewpoint, seconds: float) -> Track:
     """Straight at the target, as far as three quarters of the way: near things pass by."""
-    end = stand.eye + 0.75 * stand.way + 0.05 * np.linalg.norm(stand.way) * stand.right
-    return _lens(dolly(stand.eye, end, stand.target, up=stand.up, seconds=seconds, fps=KEYS_PER_S))
+    end = viewpoint.eye + 0.75 * viewpoint.way + 0.05 * np.linalg.norm(viewpoint.way) * viewpoint.right
+    return _lens(dolly(viewpoint.eye, end, viewpoint.target, up=viewpoint.up, seconds=seconds, fps=KEYS_PER_S))
 
 
-def stop_and_go(stand: Stand, seconds: float) -> Track:
+def stop_and_go(viewpoint: Viewpoint, seconds: float) -> Track:
     """The hand-held walk in three moves with rests between, where the camera stands perfectly still."""
     times = _times(seconds)
-    moved = hand_held_walk(stand, seconds)
+    moved = hand_held_walk(viewpoint, seconds)
     last = moved.times_s[-1]
     marks = np.array([0.0, 0.1, 0.3, 0.45, 0.6, 0.75, 0.9, 1.0]) * seconds
     progress = _eased(times, marks, last * np.array([0, 0, 0.3, 0.3, 0.65, 0.65, 1, 1]))
@@ -106,7 +108,7 @@ def stop_and_go(stand: Stand, seconds: float) -> Track:
     return replace(moved, times_s=times, world_from_camera=moved.interpolate(distinct).world_from_camera[which])
 
 
-def head_motion(stand: Stand, seconds: float) -> Track:
+def head_motion(viewpoint: Viewpoint, seconds: float) -> Track:
     """A person in a headset: gaze jumps from place to place with the head behind it, the body sways."""
     rng = np.random.default_rng(23)
     times = _times(seconds)
@@ -119,11 +121,11 @@ def head_motion(stand: Stand, seconds: float) -> Track:
         yaw += np.radians(to_yaw - at_yaw) * part
         pitch += np.radians(to_pitch - at_pitch) * part
         time, at_yaw, at_pitch = time + length + rng.uniform(0.3, 1.1), to_yaw, to_pitch
-    eyes = stand.eye + stand.unit * _tremor(times, 0.025, 24) + 0.1 * (times / seconds)[:, None] * stand.way
-    return _turned(stand, times, eyes, yaw, pitch)
+    eyes = viewpoint.eye + viewpoint.unit * _tremor(times, 0.025, 24) + 0.1 * (times / seconds)[:, None] * viewpoint.way
+    return _turned(viewpoint, times, eyes, yaw, pitch)
 
 
-MOTIONS: dict[str, Callable[[Stand, float], Track]] = {
+MOTIONS: dict[str, Callable[[Viewpoint, float], Track]] = {
     "walk": hand_held_walk,
     "orbit": slow_orbit,
     "turn": fast_turn,
@@ -137,31 +139,31 @@ SECONDS = {"walk": 5.0, "orbit": 5.0, "turn": 4.0, "dolly": 5.0, "stop-and-go": 
 def named_track(text: str, scene: NamedScene) -> Track:
     """The track of a name in MOTIONS, of a name in `tracks/`, or of a file."""
     if text in MOTIONS:
-        return kept_track(f"own-{text}") if scene.is_own else MOTIONS[text](stand_in(scene), SECONDS[text])
-    if text in kept_names():
-        return kept_track(text)
+        return bundled_track(f"own-{text}") if scene.is_own else MOTIONS[text](viewpoint_in(scene), SECONDS[text])
+    if text in bundled_tracks():
+        return bundled_track(text)
     if not Path(text).exists():
-        raise TrackError(f"{text}: is neither a file nor one of {', '.join((*MOTIONS, *kept_names()))}.")
+        raise TrackError(f"{text}: is neither a file nor one of {', '.join((*MOTIONS, *bundled_tracks()))}.")
     return load_track(text)
 
 
-def stand_in(scene: NamedScene) -> Stand:
+def viewpoint_in(scene: NamedScene) -> Viewpoint:
     """Where `hushsplat render` would look from, and a metre by how far that is."""
     gaussians = scene.gaussians
     camera = frame_scene(gaussians, WIDTH, HEIGHT, fov_y_deg=FOV_Y_DEG)
     target = np.median(gaussians.means, axis=0).astype(np.float64)
     forward = camera.world_from_camera[:3, 2]
     reach = max(float((target - camera.position) @ forward), 1e-3)
-    return Stand(camera.position, camera.position + reach * forward, up_direction(gaussians), reach / DISTANCE_M)
+    return Viewpoint(camera.position, camera.position + reach * forward, up_direction(gaussians), reach / DISTANCE_M)
 
 
-def kept_names() -> list[str]:
+def bundled_tracks() -> list[str]:
     """The tracks that come with the package."""
     folder = files("hushsplat").joinpath("evaluation", "tracks")
     return sorted(entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json"))
 
 
-def kept_track(name: str) -> Track:
+def bundled_track(name: str) -> Track:
     """A track that comes with the package."""
     with as_file(files("hushsplat").joinpath("evaluation", "tracks", f"{name}.json")) as path:
         return read_track(path)
@@ -194,19 +196,19 @@ def _tremor(times: Float64[Array, " n"], strength: float, seed: int) -> Float64[
 
 
 def _turned(
-    stand: Stand,
+    viewpoint: Viewpoint,
     times: Float64[Array, " n"],
     eyes: Float64[Array, "n 3"],
     yaw: Float64[Array, " n"],  # rad, to the right
     pitch: Float64[Array, " n"],  # rad, up
 ) -> Track:
     """A camera that looks from each place in a direction relative to the target."""
-    level = stand.way - (stand.way @ stand.up) * stand.up
+    level = viewpoint.way - (viewpoint.way @ viewpoint.up) * viewpoint.up
     reach = np.linalg.norm(level)
-    rise = np.arctan2(stand.way @ stand.up, reach) + pitch
-    forward = np.cos(yaw)[:, None] * level / reach + np.sin(yaw)[:, None] * stand.right
-    forward = np.cos(rise)[:, None] * forward + np.sin(rise)[:, None] * stand.up
-    poses = np.stack([look_at_pose(eye, eye + way, stand.up) for eye, way in zip(eyes, forward, strict=True)])
+    rise = np.arctan2(viewpoint.way @ viewpoint.up, reach) + pitch
+    forward = np.cos(yaw)[:, None] * level / reach + np.sin(yaw)[:, None] * viewpoint.right
+    forward = np.cos(rise)[:, None] * forward + np.sin(rise)[:, None] * viewpoint.up
+    poses = np.stack([look_at_pose(eye, eye + way, viewpoint.up) for eye, way in zip(eyes, forward, strict=True)])
     lens = Camera.look_at(np.zeros(3), np.eye(3)[2], np.eye(3)[1], width=WIDTH, height=HEIGHT, fov_y_deg=FOV_Y_DEG)
     return Track(WIDTH, HEIGHT, lens.fx, lens.fy, lens.cx, lens.cy, times, poses)
 

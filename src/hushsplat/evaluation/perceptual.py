@@ -21,7 +21,7 @@ def lpips_problem(weights: Path | None) -> str | None:
     if importlib.util.find_spec("torch") is None:
         return "lpips needs PyTorch: pip install 'hushsplat[learn]'"
     if weights is None:
-        return "lpips needs VGG16 with the heads of LPIPS v0.1: give --lpips-weights FILE.npz (docs/measuring.md)"
+        return "lpips needs VGG16 with the heads of LPIPS v0.1: give --lpips-weights FILE.npz (docs/evaluation.md)"
     if not weights.is_file():
         return f"lpips needs its weights, and {weights} is no file: check --lpips-weights"
     return None

@@ -1,4 +1,4 @@
-"""Which jobs a measurement takes, and what their values say about each method on each shot."""
+"""The jobs of an evaluation, and their values collected by method and shot."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from hushsplat.evaluation.jobs import Job, Values, digest, run_jobs
 from hushsplat.evaluation.score_jobs import SCORED_METRICS, ScoreJob
 from hushsplat.evaluation.shots import Method, Shot
 from hushsplat.spec.weights import DenoiserWeights
-from hushsplat.stream import Noise
+from hushsplat.types.options import Noise
 
 METRICS = (*DRAWN_METRICS, *SCORED_METRICS)
-FRAMES_PER_JOB = 10  # of methods whose frames are independent: small enough to share out and to lose
+FRAMES_PER_JOB = 10  # of methods whose frames are independent: small enough to distribute and to repeat
 SAMPLES_PER_JOB = 2048  # of Ref. N
 
 
 @dataclass(frozen=True)
 class Task:
-    """A method on a shot, and which of the frames count for it."""
+    """A method on a shot, and which of the frames are scored."""
 
     shot: Shot
     method: Method
@@ -29,8 +29,8 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Measuring:
-    """How everything is measured."""
+class EvaluationOptions:
+    """Metrics, noise and weights: the same for all tasks."""
 
     metrics: tuple[str, ...] = DRAWN_METRICS  # of METRICS
     noise: Noise = field(default_factory=Noise)
@@ -40,8 +40,8 @@ class Measuring:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """All values of a method on a shot."""
+class Scores:
+    """All metrics of a method on a shot."""
 
     task: Task
     values: Values  # metric: one value for each frame
@@ -50,20 +50,20 @@ class Reading:
 
 @dataclass(frozen=True)
 class Plan:
-    """All jobs of a measurement."""
+    """All jobs of an evaluation."""
 
     tasks: tuple[Task, ...]
-    how: Measuring
+    options: EvaluationOptions
 
     @cached_property
     def draws(self) -> list[list[DrawJob]]:
         """For each task its jobs."""
-        metrics = tuple(metric for metric in self.how.metrics if metric in DRAWN_METRICS)
+        metrics = tuple(metric for metric in self.options.metrics if metric in DRAWN_METRICS)
         return [self._draws(task, metrics) for task in self.tasks]
 
     @cached_property
     def expected(self) -> list[DrawJob]:
-        """The jobs that draw what should be seen."""
+        """The jobs that draw the targets."""
         expected: dict[int, tuple[Shot, set[int]]] = {}
         for task in self.tasks:
             expected.setdefault(id(task.shot), (task.shot, set()))[1].update(task.frames)
@@ -72,52 +72,52 @@ class Plan:
 
     @cached_property
     def scores(self) -> list[list[ScoreJob]]:
-        """For each task the jobs that look at its frames."""
+        """For each task the jobs that score its stored frames."""
         return [self._scores(task, draws) for task, draws in zip(self.tasks, self.draws, strict=True)]
 
     @property
     def cost(self) -> int:
-        """Frames to draw and to look at, for a progress bar."""
+        """Frames to draw and to score, for a progress bar."""
         draws = sum(job.cost for jobs in (self.expected, *self.draws) for job in jobs)
         return draws + sum(job.cost for jobs in self.scores for job in jobs)
 
-    def run(self, folder: Path, workers: int = 0, on_done: Callable[[int], None] = lambda cost: None) -> list[Reading]:
+    def run(self, folder: Path, workers: int = 0, on_done: Callable[[int], None] = lambda cost: None) -> list[Scores]:
         """Do all jobs; what is done already in this folder is not done again."""
 
         def run(groups: Sequence[Sequence[Job]]) -> list[list[Values]]:
             outcomes = iter(run_jobs([job for group in groups for job in group], folder, workers, on_done))
             return [[next(outcomes) for _ in group] for group in groups]
 
-        run([self.expected])  # first: the others look at them
+        run([self.expected])  # first: the others are compared with them
         drawn, scored = run(self.draws), run(self.scores)
         return [
-            _reading(task, drawn[index], self.scores[index], scored[index]) for index, task in enumerate(self.tasks)
+            _collected(task, drawn[index], self.scores[index], scored[index]) for index, task in enumerate(self.tasks)
         ]
 
     def _draws(self, task: Task, metrics: tuple[str, ...]) -> list[DrawJob]:
         size = len(task.frames)
         if task.method.is_independent or task.method == EXPECTED:
             size = max(1, SAMPLES_PER_JOB // task.method.samples) if task.method.samples else FRAMES_PER_JOB
-        weights = {"hush": self.how.weights, "hush-zero-shot": self.how.zero_shot_weights}.get(task.method.name)
+        weights = {"hush": self.options.weights, "hush-zero-shot": self.options.zero_shot_weights}.get(task.method.name)
         return [
-            DrawJob(task.shot, task.method, frames, metrics, self.how.noise, weights)
+            DrawJob(task.shot, task.method, frames, metrics, self.options.noise, weights)
             for frames in _parts(task.frames, size)
         ]
 
     def _scores(self, task: Task, draws: Sequence[DrawJob]) -> list[ScoreJob]:
         drawn = digest(draws)
         jobs = []
-        if "lpips" in self.how.metrics:
+        if "lpips" in self.options.metrics:
             jobs += [
-                ScoreJob(task.shot, task.method, frames, "lpips", self.how.lpips_weights, drawn)
+                ScoreJob(task.shot, task.method, frames, "lpips", self.options.lpips_weights, drawn)
                 for frames in _parts(task.frames, FRAMES_PER_JOB)
             ]
-        if "cvvdp" in self.how.metrics and not task.shot.is_still:
+        if "cvvdp" in self.options.metrics and not task.shot.is_still:
             jobs.append(ScoreJob(task.shot, task.method, task.frames, "cvvdp", drawn=drawn))
         return jobs
 
 
-def _reading(task: Task, drawn: list[Values], scores: list[ScoreJob], scored: list[Values]) -> Reading:
+def _collected(task: Task, drawn: list[Values], scores: list[ScoreJob], scored: list[Values]) -> Scores:
     by_frame: Values = {}
     video: dict[str, float] = {}
     for part in drawn:
@@ -129,7 +129,7 @@ def _reading(task: Task, drawn: list[Values], scores: list[ScoreJob], scored: li
             video["cvvdp"] = float(values[0] or 0.0)
         else:
             by_frame.setdefault(job.metric, []).extend(values)
-    return Reading(task, by_frame, video)
+    return Scores(task, by_frame, video)
 
 
 def _parts(frames: tuple[int, ...], size: int) -> list[tuple[int, ...]]:

@@ -17,11 +17,11 @@ from PIL import Image
 
 from hushsplat.evaluation.plots import Line, line_plot
 from hushsplat.evaluation.results import Results, Row
-from hushsplat.evaluation.tables import CEILINGS, Table, tables_of, to_csv, to_latex, to_markdown
+from hushsplat.evaluation.tables import UPPER_BOUNDS, Table, tables_of, to_csv, to_latex, to_markdown
 from hushsplat.io.atomic import atomic_write
 from hushsplat.io.images import to_bytes
 from hushsplat.spec.views import map_colors
-from hushsplat.types.errors import MeasureError
+from hushsplat.types.errors import EvaluationError
 
 ERROR_SHOWN = 0.25  # the error, as a mean over channels, that is drawn brightest
 MAX_ASSET_BYTES = 64 * 2**20  # a picture or a video of a page
@@ -47,7 +47,7 @@ def write_report(found: Sequence[Results], path: Path) -> None:
     """Write what the suffix asks for: a page, or only the tables."""
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
-        raise MeasureError(f"{path}: cannot write '{path.suffix}'; end the name in {', '.join(WRITERS)}.")
+        raise EvaluationError(f"{path}: cannot write '{path.suffix}'; end the name in {', '.join(WRITERS)}.")
     content = writer(found)
     with atomic_write(path) as temporary:
         temporary.write_text(content, encoding="utf-8")
@@ -166,7 +166,7 @@ def _wipe(found: Results, frames: Sequence[Row], expected: Row) -> str:
     """Two of the methods over each other, a slider between them."""
     pictures = [{"label": asset["method"], "src": _data_url(found, asset, "image/webp")} for asset in frames]
     labels = [picture["label"] for picture in pictures]
-    competing = [label for label in labels if label not in CEILINGS and label != expected["method"]]
+    competing = [label for label in labels if label not in UPPER_BOUNDS and label != expected["method"]]
     left = labels.index("raw" if "raw" in labels else labels[0])
     right = labels.index(next((label for label in reversed(competing) if label.startswith("hush")), labels[-1]))
 
@@ -193,7 +193,7 @@ def _error_maps(found: Results, frames: Sequence[Row], expected: Row) -> str:
     shown = [(asset["method"], _pixels(found, asset)) for asset in frames if asset["kind"] == "frame"]
     for asset, (_, pixels) in zip(frames, shown, strict=False):
         if pixels.shape != truth.shape:
-            raise MeasureError(f"{found.asset_path(asset)}: is not of the size of what it is compared with.")
+            raise EvaluationError(f"{found.asset_path(asset)}: is not of the size of what it is compared with.")
     errors = [np.abs(pixels.astype(np.float32) - truth).mean(axis=2) / 255 for _, pixels in shown]
     window = _crop(truth, np.mean(errors, axis=0))
     cells = [_cell(expected["method"], truth[window], None)]
@@ -257,10 +257,10 @@ def _bytes(found: Results, asset: Row) -> bytes:
     path = found.asset_path(asset)
     try:
         if path.stat().st_size > MAX_ASSET_BYTES:
-            raise MeasureError(f"{path}: is larger than {MAX_ASSET_BYTES} bytes, too large for a page.")
+            raise EvaluationError(f"{path}: is larger than {MAX_ASSET_BYTES} bytes, too large for a page.")
         return path.read_bytes()
     except OSError as error:
-        raise MeasureError(f"{path}: a picture of the results cannot be read: {error.strerror or error}.") from error
+        raise EvaluationError(f"{path}: a picture of the results cannot be read: {error.strerror or error}.") from error
 
 
 def _pixels(found: Results, asset: Row) -> UInt8[Array, "h w 3"]:
@@ -268,10 +268,10 @@ def _pixels(found: Results, asset: Row) -> UInt8[Array, "h w 3"]:
         with Image.open(io.BytesIO(_bytes(found, asset)), formats=("WEBP",)) as image:
             if image.width * image.height > MAX_PICTURE_PX:
                 size = f"{image.width}×{image.height}"
-                raise MeasureError(f"{found.asset_path(asset)}: {size} px are too many for a page.")
+                raise EvaluationError(f"{found.asset_path(asset)}: {size} px are too many for a page.")
             return np.asarray(image.convert("RGB"))
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise MeasureError(f"{found.asset_path(asset)}: is no readable WebP picture: {error}.") from error
+        raise EvaluationError(f"{found.asset_path(asset)}: is no readable WebP picture: {error}.") from error
 
 
 def _encoded(pixels: UInt8[Array, "h w 3"], kind: str, quality: int) -> str:

@@ -1,4 +1,4 @@
-"""Results of a measurement as one JSON file; docs/measuring.md describes every field."""
+"""Results of an evaluation as one JSON file; docs/evaluation.md describes every field."""
 
 from __future__ import annotations
 
@@ -11,29 +11,27 @@ from typing import Any
 
 from hushsplat.io.atomic import atomic_write
 from hushsplat.io.strict_json import described, read_json_object
-from hushsplat.types.errors import MeasureError
+from hushsplat.types.errors import EvaluationError
 
 FORMAT, VERSION = "hushsplat-results", 1
 EXPERIMENTS = ("static", "navigation", "ablation", "convergence", "timing", "zero-shot")
 ROW_TEXTS = ("experiment", "scene", "track", "method")  # every row has them
 ROW_NUMBERS = ("frames", "psnr", "ssim", "lpips", "cvvdp", "flicker", "time_ms", "speedup", "samples", "views")
-MAX_ITEMS = 1_000_000  # of a list; more is damage, not a measurement
+MAX_ITEMS = 1_000_000  # of a list; more is damage
 
-Row = dict[str, Any]  # flat: texts, numbers, and None for what could not be measured
+Row = dict[str, Any]  # flat: texts, numbers, and None for what could not be computed
 
 
 @dataclass(frozen=True)
 class Results:
-    """What was measured, how, and on what."""
+    """Metrics by scene, track and method, and how they were computed."""
 
     experiment: str  # one of EXPERIMENTS
-    command: str  # that measures it again
+    command: str  # that computes them again
     rows: list[Row]  # one for each scene, track, method and number of frames
-    series: list[Row] = field(
-        default_factory=list
-    )  # the same by the frame: lists of one length under `frame`, `psnr`...
+    series: list[Row] = field(default_factory=list)  # the same by frame: lists of one length, `frame`, `psnr`, ...
     assets: list[Row] = field(default_factory=list)  # pictures and videos: kind, scene, track, method, name, path
-    protocol: Row = field(default_factory=dict)  # picture size, which frames count, seeds and so on
+    protocol: Row = field(default_factory=dict)  # picture size, which frames are scored, seeds and so on
     versions: Row = field(default_factory=dict)  # of hushsplat and what the metrics use
     machine: Row = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)  # metric: what to install
@@ -45,7 +43,7 @@ class Results:
         """Where an asset is; it must lie below the folder of the results."""
         path = PurePosixPath(asset["path"])
         if self.folder is None or path.is_absolute() or ".." in path.parts or "\\" in asset["path"]:
-            raise MeasureError(f"{self.folder}: the path {described(asset['path'])} of an asset leaves the folder.")
+            raise EvaluationError(f"{self.folder}: the path {described(asset['path'])} of an asset leaves the folder.")
         return self.folder / path
 
 
@@ -60,10 +58,10 @@ def write_results(results: Results, path: str | Path) -> None:
 def read_results(path: str | Path) -> Results:
     """Read a file that `write_results` wrote, or one that looks like it; what does not fit is refused by its field."""
     path = Path(path)
-    content = read_json_object(path, MeasureError)
+    content = read_json_object(path, EvaluationError)
     for key, expected in (("format", FORMAT), ("version", VERSION)):
         if content.get(key) != expected or isinstance(content.get(key), bool):
-            raise MeasureError(f"{path}: {key} is {described(content.get(key))}, expected {expected!r}.")
+            raise EvaluationError(f"{path}: {key} is {described(content.get(key))}, expected {expected!r}.")
     if content.get("experiment") not in EXPERIMENTS:
         raise _wrong(path, "experiment", content.get("experiment"), f"one of {', '.join(EXPERIMENTS)}")
     _check_kind(path, "command", content.get("command"), str, "a text")
@@ -106,7 +104,7 @@ def _check_series(path: Path, index: int, series: Row) -> None:
         if not all(value is None or _is_number(value) for value in values):
             raise _wrong(path, f"series {index}: {key}", values, "a list of numbers and nulls")
     if "frame" not in lists or len({len(values) for values in lists.values()}) != 1:
-        raise MeasureError(f"{path}: series {index}: expected lists of equal length, and one of them `frame`.")
+        raise EvaluationError(f"{path}: series {index}: expected lists of equal length, and one of them `frame`.")
 
 
 def _records(path: Path, content: Row, key: str) -> list[Row]:
@@ -121,8 +119,8 @@ def _check_kind(path: Path, key: str, value: object, kind: type, expected: str) 
         raise _wrong(path, key, value, expected)
 
 
-def _wrong(path: Path, key: str, value: object, expected: str) -> MeasureError:
-    return MeasureError(f"{path}: {key} is {described(value)}, expected {expected}.")
+def _wrong(path: Path, key: str, value: object, expected: str) -> EvaluationError:
+    return EvaluationError(f"{path}: {key} is {described(value)}, expected {expected}.")
 
 
 def _is_number(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""What a step of the denoiser costs at least: its arithmetic and its bytes, and what this machine can do of both.
+"""The roofline of a step of the denoiser: its arithmetic and its bytes beside the measured peaks of the machine.
 
 Counted per pixel, on a moving camera with history, as native/ computes it. An addition, multiplication, division, root,
 minimum, maximum or absolute value is one operation, a multiply-add two; comparisons, choices, conversions and moves are
@@ -8,11 +8,13 @@ stay in cache count once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hushsplat.engines.cpu import _engine
+from hushsplat.engines.cpu.machine import peak_bytes_per_second, peak_flops_per_second
 from hushsplat.evaluation.bench import Row
+from hushsplat.methods import LEARNED
 from hushsplat.spec.state import TEMPORAL
 from hushsplat.spec.weights import SHAPES
 
@@ -28,7 +30,7 @@ TEXEL = 4 * FLOAT  # Y, Co, Cg, depth
 
 @dataclass(frozen=True)
 class Pass:
-    """What one pass costs a pixel."""
+    """The work of one pass per pixel."""
 
     name: str
     flops: float | int
@@ -37,7 +39,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class Peak:
-    """What the machine does at most, measured."""
+    """Measured peaks of the machine."""
 
     flops_per_second: float
     bytes_per_second: float
@@ -45,7 +47,7 @@ class Peak:
 
 @dataclass(frozen=True)
 class Roofline:
-    """A timed step of a denoiser beside what its work would take at the machine's peak."""
+    """A timed step of a denoiser and the time of its work at the machine's peak."""
 
     scene: str
     width: int  # px
@@ -73,7 +75,7 @@ class Roofline:
 
 def network_flops() -> float:
     """Both trust predictors: two operations per weight, biases are where sums begin; 32 + 8 SiLU, two sigmoids."""
-    weights = sum(_count(shape) for name, shape in SHAPES.items() if name.endswith(".weight"))
+    weights = sum(math.prod(shape) for name, shape in SHAPES.items() if name.endswith(".weight"))
     return 2.0 * weights + (32 + 8) * SILU + 2 * SIGMOID
 
 
@@ -110,15 +112,15 @@ def passes(zero_shot: bool) -> list[Pass]:
 
 
 def measure_peak(threads: int) -> Peak:
-    """The most that multiply-adds and a copy reach with so many threads, now."""
-    return Peak(_engine.peak_flops(threads), _engine.peak_bytes(threads))
+    """The peak of multiply-adds and of a copy with this many threads, measured now."""
+    return Peak(peak_flops_per_second(threads), peak_bytes_per_second(threads))
 
 
 def rooflines(rows: Sequence[Row], peaks: dict[int, Peak]) -> list[Roofline]:
-    """Every row of `hush` or `hush-zero-shot` alone beside its roofline; peaks by number of threads."""
+    """The roofline of every row of a learned denoiser alone; peaks by number of threads."""
     found = []
     for row in rows:
-        if row.method not in ("hush", "hush-zero-shot"):
+        if row.method not in LEARNED:
             continue
         work, peak, pixels = passes(row.method == "hush-zero-shot"), peaks[row.threads], row.width * row.height
         flops, moved = sum(part.flops for part in work), sum(part.bytes for part in work)
@@ -139,10 +141,3 @@ def rooflines(rows: Sequence[Row], peaks: dict[int, Peak]) -> list[Roofline]:
             )
         )
     return found
-
-
-def _count(shape: Sequence[int]) -> int:
-    count = 1
-    for side in shape:
-        count *= side
-    return count

@@ -1,4 +1,4 @@
-"""One measurement from start to finish: a plan is run, its readings become results, what reports show is kept."""
+"""One evaluation from start to finish: run the plan, write the results and what reports show."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from pathlib import Path
 import numpy as np
 
 import hushsplat
-from hushsplat.evaluation.assets import keep_assets
+from hushsplat.evaluation.assets import write_assets
 from hushsplat.evaluation.bench import machine
 from hushsplat.evaluation.experiments import best_sigma, still_rows, track_rows
 from hushsplat.evaluation.perceptual import DISPLAY, cvvdp_problem, lpips_problem
-from hushsplat.evaluation.plan import METRICS, Measuring, Plan, Task
+from hushsplat.evaluation.plan import METRICS, EvaluationOptions, Plan, Task
 from hushsplat.evaluation.results import Results, Row, write_results
 from hushsplat.spec.weights import DenoiserWeights
-from hushsplat.types.errors import MeasureError
+from hushsplat.types.errors import EvaluationError
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The metrics that can run, and why others cannot."""
+class AvailableMetrics:
+    """The metrics that can run, and for the others what is missing."""
 
     metrics: tuple[str, ...]
     missing: dict[str, str]
 
 
-def usable_metrics(asked: Sequence[str] | None, lpips_weights: Path | None, moving: bool) -> Wanted:
-    """All metrics if none are asked for, those that cannot run with a reason; one that is asked for has to run."""
+def usable_metrics(asked: Sequence[str] | None, lpips_weights: Path | None, moving: bool) -> AvailableMetrics:
+    """The metrics that were asked for, which have to run; if none were, all that can."""
     problems = {"lpips": lpips_problem(lpips_weights), "cvvdp": cvvdp_problem()}
     if not moving:
         problems["cvvdp"] = None
@@ -40,18 +40,18 @@ def usable_metrics(asked: Sequence[str] | None, lpips_weights: Path | None, movi
     if asked is not None:
         for metric in asked:
             if metric not in METRICS:
-                raise MeasureError(f"--metrics takes of {', '.join(METRICS)}, got '{metric}'.")
+                raise EvaluationError(f"--metrics takes of {', '.join(METRICS)}, got '{metric}'.")
             if metric in missing:
-                raise MeasureError(f"{missing[metric]}.")
-        return Wanted(tuple(metric for metric in METRICS if metric in asked), {})
+                raise EvaluationError(f"{missing[metric]}.")
+        return AvailableMetrics(tuple(metric for metric in METRICS if metric in asked), {})
     offered = [metric for metric in METRICS if metric not in missing and (moving or metric != "cvvdp")]
-    return Wanted(tuple(offered), missing)
+    return AvailableMetrics(tuple(offered), missing)
 
 
-def measure(
+def evaluate(
     experiment: str,
     tasks: Sequence[Task],
-    how: Measuring,
+    options: EvaluationOptions,
     output: Path,  # .json
     *,
     command: str,
@@ -59,19 +59,19 @@ def measure(
     missing: dict[str, str],
     notes: Sequence[str] = (),
     workers: int = 0,
-    keep: bool = False,  # frames and outcomes stay: a later run with more methods or metrics does only what is new
+    keep: bool = False,  # frames and outcomes stay: a later run with more methods or metrics computes only what is new
     on_plan: Callable[[int], Callable[[int], None]] = lambda cost: lambda done: None,  # total cost in, progress out
 ) -> Results:
-    """Do everything, write the results to `output` and what reports show to the folder beside it."""
+    """Run all jobs, write the results to `output` and what reports show to the folder beside it."""
     started = time.monotonic()
     folder = output.with_suffix(".files")
-    plan = Plan(tuple(tasks), how)
-    readings = plan.run(folder, workers, on_plan(plan.cost))
+    plan = Plan(tuple(tasks), options)
+    scores = plan.run(folder, workers, on_plan(plan.cost))
     said = list(dict.fromkeys(notes))
     if experiment in ("static", "convergence"):
-        rows, series = still_rows(experiment, readings), list[Row]()
+        rows, series = still_rows(experiment, scores), list[Row]()
     else:
-        rows, series = track_rows(experiment, readings)
+        rows, series = track_rows(experiment, scores)
     if experiment == "ablation":
         rows, series = best_sigma(rows, series, said)
     results = Results(
@@ -79,9 +79,9 @@ def measure(
         command=command,
         rows=rows,
         series=series,
-        assets=keep_assets(plan, folder, {row["method"] for row in rows}),
-        protocol={**protocol, "seed": how.noise.seed, **_of_weights(how)},
-        versions=versions(how.metrics),
+        assets=write_assets(plan, folder, {row["method"] for row in rows}),
+        protocol={**protocol, "seed": options.noise.seed, **_of_weights(options)},
+        versions=versions(options.metrics),
         machine={**machine(), "workers": workers},
         missing=missing,
         notes=said,
@@ -110,14 +110,14 @@ def weights_digest(weights: DenoiserWeights) -> str:
     return total.hexdigest()[:16]
 
 
-def _of_weights(how: Measuring) -> Row:
-    said: Row = {}
-    if how.weights is not None:
-        said["weights"] = weights_digest(how.weights)
-    if how.zero_shot_weights is not None:
-        said["zero_shot_weights"] = weights_digest(how.zero_shot_weights)
-    if "lpips" in how.metrics and how.lpips_weights is not None:
-        said["lpips"] = f"VGG16, v0.1, {how.lpips_weights.name}"
-    if "cvvdp" in how.metrics:
-        said["cvvdp_display"] = DISPLAY
-    return said
+def _of_weights(options: EvaluationOptions) -> Row:
+    record: Row = {}
+    if options.weights is not None:
+        record["weights"] = weights_digest(options.weights)
+    if options.zero_shot_weights is not None:
+        record["zero_shot_weights"] = weights_digest(options.zero_shot_weights)
+    if "lpips" in options.metrics and options.lpips_weights is not None:
+        record["lpips"] = f"VGG16, v0.1, {options.lpips_weights.name}"
+    if "cvvdp" in options.metrics:
+        record["cvvdp_display"] = DISPLAY
+    return record

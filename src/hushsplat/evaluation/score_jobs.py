@@ -1,4 +1,4 @@
-"""The second half of measuring: metrics of frames that were drawn and kept, LPIPS by the frame, CVVDP by the video."""
+"""The second half of an evaluation: metrics of stored frames, LPIPS by the frame, ColorVideoVDP by the video."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 from numpy import ndarray as Array
-from PIL import Image
+from PIL import Image as Pillow
 
 from hushsplat.evaluation.draw_jobs import EXPECTED, picture_path
 from hushsplat.evaluation.perceptual import cvvdp_of, lpips_of
 from hushsplat.evaluation.shots import Method, Shot
-from hushsplat.types.errors import MeasureError
+from hushsplat.types.errors import EvaluationError
 
 SCORED_METRICS = ("lpips", "cvvdp")
 
@@ -31,11 +31,11 @@ class ScoreJob:
 
     @property
     def cost(self) -> int:
-        """Frames to look at, for a progress bar."""
+        """Frames to score, for a progress bar."""
         return len(self.frames)
 
     def pictures(self, folder: Path) -> list[Path]:
-        """It keeps none."""
+        """It stores none."""
         return []
 
     def run(self, folder: Path, threads: int) -> dict[str, list[float | None]]:
@@ -45,7 +45,7 @@ class ScoreJob:
         if self.metric == "cvvdp":
             return {"cvvdp": [cvvdp_of(shown, expected, self.shot.fps)]}
         if self.weights is None:
-            raise MeasureError("lpips needs its weights.")
+            raise EvaluationError("lpips needs its weights.")
         return {"lpips": [*lpips_of(shown, expected, self.weights)]}
 
     def _loaded(self, folder: Path, method: Method) -> UInt8[Array, "n h w 3"]:
@@ -53,11 +53,11 @@ class ScoreJob:
 
 
 def load_bytes(path: Path) -> UInt8[Array, "h w 3"]:
-    """A picture that was kept."""
+    """A stored picture."""
     try:
-        with Image.open(path, formats=("PNG",)) as image:
+        with Pillow.open(path, formats=("PNG",)) as image:
             return np.asarray(image.convert("RGB"))
     except OSError as error:
-        raise MeasureError(
-            f"{path}: a frame that was drawn cannot be read: {error}; delete the folder and measure again."
+        raise EvaluationError(
+            f"{path}: a frame that was drawn cannot be read: {error}; delete the folder and evaluate again."
         ) from error

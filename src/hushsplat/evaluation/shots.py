@@ -1,18 +1,18 @@
-"""What is measured: a scene seen by a camera that moves or stands still, and which of its frames count."""
+"""Shots: a scene seen by a moving or a still camera, and which of its frames are scored."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hushsplat.engines.cpu.denoise_names import LEARNED, DenoiserSettings
-from hushsplat.stream import BLENDED
+from hushsplat.methods import BLENDED, LEARNED
+from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import View
 
 
 @dataclass(frozen=True)
 class SceneSource:
-    """A scene that any worker can open again."""
+    """Where any worker can load the scene from."""
 
     text: str  # a path, or a name such as synth:500k
     lod: int | None = None  # of a streamed SOG
@@ -27,9 +27,9 @@ class Shot:
     scene: SceneSource
     track: str  # what tables call it: a track, or a held-out view
     cameras: tuple[Camera, ...] = field(repr=False)
-    measured: tuple[int, ...]  # numbers of the frames that count
-    photograph: View | None = field(default=None, repr=False)  # what should be seen; None: `reference`
-    fps: float = 30.0  # of the measured frames, as a video
+    scored: tuple[int, ...]  # numbers of the frames that metrics are computed of
+    photograph: View | None = field(default=None, repr=False)  # the target; None: `reference`
+    fps: float = 30.0  # of the scored frames, as a video
 
     @property
     def is_still(self) -> bool:
@@ -38,8 +38,8 @@ class Shot:
 
     @property
     def showcase(self) -> int:
-        """The frame that reports show: the middle one of those that count, the last one of a still camera."""
-        return self.measured[-1 if self.is_still else len(self.measured) // 2]
+        """The frame that reports show: the middle one of those that are scored, the last one of a still camera."""
+        return self.scored[-1 if self.is_still else len(self.scored) // 2]
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Method:
     """A renderer or a denoiser with its settings."""
 
     label: str  # what tables call it
-    name: str  # of hushsplat.stream.METHODS
-    config: DenoiserSettings | None = None  # of the learned ones
+    name: str  # of hushsplat.methods.METHODS
+    settings: DenoiserSettings | None = None  # of the learned ones
     samples: int = 0  # of `mean`: > 0 draws this many samples at each pose by itself (Ref. N), 0 means along the frames
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 
 from hushsplat.evaluation.results import Results, Row, scenes_of
 
-CEILINGS = ("reference", "exact", "mean", "expected")  # no methods that compete: never marked as the best
+UPPER_BOUNDS = ("reference", "exact", "mean", "expected")  # no methods that compete: never marked as the best
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def _best(figure: str, values: dict[str, float | None]) -> set[str]:
     texts = {
         method: float(FIGURES[figure].text(value))
         for method, value in values.items()
-        if value is not None and method.split(" (")[0] not in CEILINGS
+        if value is not None and method.split(" (")[0] not in UPPER_BOUNDS
     }
     if len(texts) < 2:
         return set()

@@ -33,8 +33,8 @@ class WeightsError(HushsplatError):
     """The weights of a denoiser are not usable."""
 
 
-class MeasureError(HushsplatError):
-    """Something cannot be measured, or results of a measurement are not usable."""
+class EvaluationError(HushsplatError):
+    """An evaluation cannot run, or its results are not usable."""
 
 
 class ViewError(HushsplatError):

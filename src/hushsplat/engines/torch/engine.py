@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -102,7 +103,7 @@ class TorchEngine:
             raise DenoiseError(f"{denoiser.name} needs weights and DenoiserSettings.")
         if not isinstance(observation, TensorObservation):
             observation = TensorObservation.from_numpy(observation.numpy(), self._dtype)
-        with torch.no_grad():
+        with torch.no_grad(), _threads(options.threads):
             image, after = self._step(self._with(denoiser), observation, camera, state, settings)
         return image, replace(after, method=denoiser.name)
 
@@ -128,6 +129,17 @@ class TorchEngine:
                 raise DenoiseError(f"{denoiser.name} needs weights.")
             self._networks = denoiser.weights, DenoiserNetworks.from_weights(denoiser.weights).to(self._dtype)
         return self._networks[1]
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Let torch use this many threads in the block; 0 leaves its own choice."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 ENGINE = TorchEngine

@@ -20,7 +20,7 @@ from numpy import ndarray as Array
 from torch import Tensor
 from torch.nn import functional
 
-from hushsplat.types.errors import MeasureError
+from hushsplat.types.errors import EvaluationError
 
 # VGG16 up to its last block: numbers of the convolutions in torchvision's `features`, a pooling between blocks.
 BLOCKS = ((0, 2), (5, 7), (10, 12, 14), (17, 19, 21), (24, 26, 28))
@@ -71,9 +71,9 @@ def load_lpips(path: str | os.PathLike[str]) -> Lpips:
         with np.load(path, allow_pickle=False) as arrays:
             weights = {name: _checked(path, name, shape, arrays[name]) for name, shape in _shapes().items()}
     except OSError as error:
-        raise MeasureError(f"{path}: cannot be read: {error.strerror or error}.") from error
+        raise EvaluationError(f"{path}: cannot be read: {error.strerror or error}.") from error
     except (ValueError, zipfile.BadZipFile) as error:
-        raise MeasureError(f"{path}: is no .npz of arrays: {error}.") from error
+        raise EvaluationError(f"{path}: is no .npz of arrays: {error}.") from error
     return Lpips(weights)
 
 
@@ -113,12 +113,12 @@ def _shapes() -> dict[str, tuple[int, ...]]:
 
 def _check_size(path: Path, name: str, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
     if f"{name}.npy" not in sizes:
-        raise MeasureError(f"{path}: the array {name} is missing; is this VGG16 with the heads of LPIPS v0.1?")
+        raise EvaluationError(f"{path}: the array {name} is missing; is this VGG16 with the heads of LPIPS v0.1?")
     if sizes[f"{name}.npy"] > 8 * math.prod(shape) + HEADER_BYTES:
-        raise MeasureError(f"{path}: {name} is larger than {shape} can be; is this VGG16 with the heads of LPIPS v0.1?")
+        raise EvaluationError(f"{path}: {name} is larger than {shape} can be; is this VGG16 with the heads of LPIPS v0.1?")
 
 
 def _checked(path: Path, name: str, shape: tuple[int, ...], array: np.ndarray) -> Tensor:
     if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
-        raise MeasureError(f"{path}: {name} is {array.dtype} {array.shape}, expected finite floats {shape}.")
+        raise EvaluationError(f"{path}: {name} is {array.dtype} {array.shape}, expected finite floats {shape}.")
     return torch.from_numpy(array.astype(np.float32))

@@ -1,4 +1,4 @@
-"""What a command takes for cameras: a capture's view, a track, an orbit, or none and then a guess."""
+"""The options for cameras: one of a capture, a track, an orbit, or none and then a guess."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECONDS, FPS = 8.0, 30.0
 
 
 @dataclass(frozen=True)
-class Views:
+class Cameras:
     """Where the pictures are taken from, and how large they are."""
 
     capture: MaybePath = None  # look from a camera of this capture (folder) or list of cameras (.json)
@@ -41,7 +41,7 @@ class Views:
     reanchor: MaybeFloat = None  # > 0: begin the track at the scene's own camera, its moves times this
 
     def track_or_camera(self, scene: NamedScene) -> Track | Camera:
-        """The cameras that were asked for; a single one unless a track, a walk or an orbit was."""
+        """A single camera, unless a track, a walk or an orbit was asked for."""
         self._refuse_contradictions(scene)
         seconds = SECONDS if self.seconds is None else self.seconds
         fps = FPS if self.fps is None else self.fps
@@ -56,9 +56,9 @@ class Views:
         return track.resized(*self._size(track.width, track.height))
 
     def camera(self, scene: NamedScene) -> Camera:
-        """The capture's view, our scene's own camera, or one that frames the scene."""
+        """A camera of the capture, our scene's own camera, or one that frames the scene."""
         if self.capture is not None:
-            camera = view_of(load_capture(self.capture, require_photographs=False), self.view).camera
+            camera = view_named(load_capture(self.capture, require_photographs=False), self.view).camera
             return camera.resized(*self._size(camera.width, camera.height))
         if scene.is_own and self.fov is None and self.up is None:
             return home_camera(*self._guessed_size())
@@ -67,7 +67,7 @@ class Views:
     def _anchored(self, track: Track, scene: NamedScene) -> Track:
         if self.reanchor is None:
             return track
-        anchor = Views(fov=self.fov, up=self.up).camera(scene)
+        anchor = Cameras(fov=self.fov, up=self.up).camera(scene)
         return reanchored(track, anchor, self.reanchor, up=up_direction(scene.gaussians, self.up))
 
     def _resampled(self, track: Track) -> Track:
@@ -102,8 +102,8 @@ class Views:
         return (width, height) if high is None else (max(1, round(width * high / height)), high)
 
 
-def view_of(capture: Capture, which: str) -> View:
-    """A view by number or by name."""
+def view_named(capture: Capture, which: str) -> View:
+    """A view of a capture by number or by name."""
     named = [view for view in capture.views if which in (view.name, Path(view.name).stem)]
     if named:
         return named[0]

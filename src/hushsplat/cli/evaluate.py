@@ -1,4 +1,4 @@
-"""`hushsplat measure`: the experiments of the paper on any scene."""
+"""`hushsplat evaluate`: the experiments of the paper on any scene."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from rich.table import Table as RichTable
 
 from hushsplat.cli.console import plan_bar, progress_bar, results, say, status
 from hushsplat.cli.flags import Flag, MaybeFloat, MaybeInt, MaybePath, OutputPath
+from hushsplat.engines.base import engine
 from hushsplat.evaluation.bench import Case, machine, spread
-from hushsplat.evaluation.bench_methods import METHODS as TIMED
-from hushsplat.evaluation.bench_methods import PARTS, part_rows, timing_rows
 from hushsplat.evaluation.experiments import (
     DEFAULT_METHODS,
-    Pace,
+    FrameSelection,
     ablation_methods,
     convergence_tasks,
     methods_of,
@@ -30,25 +29,27 @@ from hushsplat.evaluation.experiments import (
     track_shot,
     track_tasks,
 )
-from hushsplat.evaluation.motions import MOTIONS, named_track, stand_in
-from hushsplat.evaluation.plan import Measuring, Task
+from hushsplat.evaluation.motions import MOTIONS, named_track, viewpoint_in
+from hushsplat.evaluation.plan import EvaluationOptions, Task
 from hushsplat.evaluation.results import EXPERIMENTS, Results, write_results
-from hushsplat.evaluation.runner import measure, usable_metrics, versions
+from hushsplat.evaluation.runner import evaluate, usable_metrics, versions
 from hushsplat.evaluation.shots import SceneSource, Shot
 from hushsplat.evaluation.tables import Table, tables_of
+from hushsplat.evaluation.timing import METHODS as TIMED
+from hushsplat.evaluation.timing import PARTS, part_rows, timing_rows
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.weights import default_weights, read_weights
 from hushsplat.scenes import DEMO, NamedScene, scene_argument
-from hushsplat.stream import Noise
 from hushsplat.synth import home_camera
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import Capture
-from hushsplat.types.errors import MeasureError
+from hushsplat.types.errors import EvaluationError
 from hushsplat.types.framing import up_direction
+from hushsplat.types.options import Noise
 from hushsplat.types.paths import reanchored
 from hushsplat.types.track import Track
 
-DESCRIPTION = f"""Measure quality as the paper does, on any scene.
+DESCRIPTION = f"""Evaluate quality and speed as the paper does, on any scene.
 
   static       still views: after 16, 98 and 128 frames, ST-TAA and SVGF after 128, the mean of 1024
   navigation   along tracks: every 10th frame at 300 frames a second against `reference`
@@ -60,13 +61,13 @@ DESCRIPTION = f"""Measure quality as the paper does, on any scene.
 Scenes are files or synth:500k. Tracks are files (.json, .csv of EyeNavGS, captures) or names: {", ".join(MOTIONS)}.
 A capture or track of one of several scenes only: NAME=PATH, NAME being the scene file's without suffix.
 
-The results are one JSON file (docs/measuring.md), with pictures and videos in the folder beside it;
+The results are one JSON file (docs/evaluation.md), with pictures and videos in the folder beside it;
 `hushsplat report` makes a page of them. A run that was stopped goes on where it stopped: give the same command again.
 
 Examples of use:
-  hushsplat measure navigation synth:500k --track walk orbit -o walk.json
-  hushsplat measure static bonsai.splat --capture bonsai/cameras.json --views 6
-  hushsplat measure navigation a.ply b.ply --track a=a.json b=b.json --lpips-weights vgg16_lpips.npz
+  hushsplat evaluate navigation synth:500k --track walk orbit -o walk.json
+  hushsplat evaluate static bonsai.splat --capture bonsai/cameras.json --views 6
+  hushsplat evaluate navigation a.ply b.ply --track a=a.json b=b.json --lpips-weights vgg16_lpips.npz
 """
 if TYPE_CHECKING:
     Experiment = str
@@ -79,13 +80,13 @@ STILL = ("static", "convergence")
 
 
 @dataclass(frozen=True)
-class Measure:
-    """Measure quality as the paper does, on any scene."""
+class Evaluate:
+    """Evaluate quality and speed as the paper does, on any scene."""
 
-    experiment: Experiment  # what to measure, see above
-    scenes: Scenes  # what to measure it on
+    experiment: Experiment  # which, see above
+    scenes: Scenes  # which
     output: OutputPath = Path("results.json")  # where the results go
-    track: Names = ("walk",)  # along which way; walk if not said
+    track: Names = ("walk",)  # files or names; walk if not said
     capture: Names = ()  # still views: its held-out ones; a folder, or a .json list of cameras
     methods: MaybeNames = None  # which; those of the paper's table if not said
     metrics: MaybeNames = None  # of psnr ssim flicker lpips cvvdp; all that can run if not said
@@ -93,8 +94,8 @@ class Measure:
     width: int = 800  # px
     height: int = 532  # px; with a capture its own aspect ratio counts
     fps: float = 300.0  # of a track: frames a second; 0 keeps the track's own
-    every: int = 10  # of a track: every so many-th frame counts
-    frames: MaybeInt = None  # of a track: at most so many frames count; all if not said
+    every: int = 10  # of a track: every so many-th frame is scored
+    frames: MaybeInt = None  # of a track: at most so many frames are scored; all if not said
     views: MaybeInt = None  # still views: at most so many, spread over all
     against: Literal["either", "photographs", "reference"] = "either"  # still views: photographs if there are any
     ref_samples: int = 1024  # of mean along a track: samples at each pose
@@ -110,7 +111,7 @@ class Measure:
     quiet: Flag = False  # no progress bar
 
     def run(self) -> None:
-        """Plan, do, write, print."""
+        """Plan, run, write, print."""
         self._check()
         if self.experiment == "timing":
             self._time()
@@ -119,7 +120,7 @@ class Measure:
         weights, foreign = (
             default_weights() if path is None else read_weights(path) for path in (self.weights, self.zero_shot_weights)
         )
-        how = Measuring(wanted.metrics, Noise(seed=self.seed), weights, self.lpips_weights, foreign)
+        options = EvaluationOptions(wanted.metrics, Noise(seed=self.seed), weights, self.lpips_weights, foreign)
         notes: list[str] = []
         tasks: list[Task] = []
         for text in self.scenes:
@@ -127,10 +128,10 @@ class Measure:
                 named = scene_argument(text, None if text.startswith(("synth:", DEMO)) else self.lod)
             tasks += self._tasks(named, _source(text, named, self.lod), notes)
         with ExitStack() as stack:
-            found = measure(
+            found = evaluate(
                 self.experiment,
                 tasks,
-                how,
+                options,
                 self.output,
                 command=self.command_line(),
                 protocol=self._protocol(),
@@ -138,7 +139,7 @@ class Measure:
                 notes=notes,
                 workers=self.workers,
                 keep=self.keep,
-                on_plan=plan_bar(stack, f"measuring {self.experiment}", self.quiet),
+                on_plan=plan_bar(stack, f"evaluating {self.experiment}", self.quiet),
             )
         print_results(found, self.output)
 
@@ -152,10 +153,12 @@ class Measure:
                 named = scene_argument(text, None if text.startswith(("synth:", DEMO)) else self.lod)
             asked = tuple(TIMED) if self.methods is None else self.methods
             methods = [method.name for method in methods_of(asked, named, 0, notes) if method.name in TIMED]
+            drawn_on = engine("cpu")
+            uploaded = drawn_on.upload(named.gaussians)
             for name in _for_scene(self.track, named.name):
                 track = named_track(name, named)
                 seen = spread([track.camera(i) for i in range(len(track))], self.cameras, self.width, self.height)
-                case = Case(named.name, named.gaussians, seen)
+                case = Case(named.name, drawn_on, uploaded, seen)
                 frames = len(seen) * self.rounds * (len(methods) + len(PARTS))
                 with progress_bar(f"timing {named.name} {name}", frames, self.quiet) as bar:
                     rows += timing_rows(case, name, methods, self.rounds, bar.advance)
@@ -176,17 +179,17 @@ class Measure:
 
     def _check(self) -> None:
         if not self.scenes:
-            raise MeasureError("give at least one scene, a file or synth:500k.")
+            raise EvaluationError("give at least one scene, a file or synth:500k.")
         if self.output.suffix.lower() != ".json":
-            raise MeasureError(f"{self.output}: results are written as .json; end the name so.")
+            raise EvaluationError(f"{self.output}: results are written as .json; end the name so.")
         if not self.output.parent.is_dir():
-            raise MeasureError(f"{self.output}: the folder {self.output.parent} does not exist; create it first.")
+            raise EvaluationError(f"{self.output}: the folder {self.output.parent} does not exist; create it first.")
         counts = {"ref-samples": self.ref_samples, "views": self.views, "rounds": self.rounds, "cameras": self.cameras}
         for name, value in counts.items():
             if value is not None and value < 1:
-                raise MeasureError(f"--{name} must be at least 1, got {value}.")
+                raise EvaluationError(f"--{name} must be at least 1, got {value}.")
         if self.workers < 0:
-            raise MeasureError(f"--workers must be 0 (one for each core) or more, got {self.workers}.")
+            raise EvaluationError(f"--workers must be 0 (one for each core) or more, got {self.workers}.")
 
     def _tasks(self, named: NamedScene, source: SceneSource, notes: list[str]) -> list[Task]:
         if self.experiment in STILL:
@@ -216,13 +219,13 @@ class Measure:
         track = named_track(text, named)
         if self.reanchor is not None and Path(text).exists():
             track = self._anchored(track, named, self.reanchor)
-        pace = Pace(self.fps or None, self.every, self.frames)
+        selection = FrameSelection(self.fps or None, self.every, self.frames)
         name = text if not Path(text).exists() else Path(text).stem
-        return track_shot(source, name, track.resized(self.width, self.height), pace)
+        return track_shot(source, name, track.resized(self.width, self.height), selection)
 
     def _anchored(self, track: Track, named: NamedScene, scale: float) -> Track:
-        stand = stand_in(named)
-        anchor = home_camera() if named.is_own else Camera.look_at(stand.eye, stand.target, stand.up)
+        viewpoint = viewpoint_in(named)
+        anchor = home_camera() if named.is_own else Camera.look_at(viewpoint.eye, viewpoint.target, viewpoint.up)
         return reanchored(track, anchor, scale, up=up_direction(named.gaussians))
 
     def _protocol(self) -> dict[str, Any]:
@@ -239,8 +242,8 @@ class Measure:
         }
 
     def command_line(self) -> str:
-        """The command that measures the same again, with what differs from the defaults."""
-        words = ["hushsplat", "measure", self.experiment, *self.scenes]
+        """The command that computes the same again, with what differs from the defaults."""
+        words = ["hushsplat", "evaluate", self.experiment, *self.scenes]
         for field in fields(self)[2:]:
             value = getattr(self, field.name)
             if field.name in ("quiet", "workers", "keep") or value == field.default or field.default is MISSING:
@@ -255,7 +258,7 @@ def print_results(found: Results, output: Path) -> None:
     for table in tables_of(found):
         console.print(terminal_table(table))
     for reason in found.missing.values():
-        say(f"not measured: {reason}")
+        say(f"not computed: {reason}")
     for note in found.notes:
         say(f"note: {note}")
     say(f"{output}; hushsplat report {shlex.quote(str(output))} makes a page of it")
