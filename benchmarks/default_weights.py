@@ -1,11 +1,11 @@
-"""What the shipped weights bring: PSNR along moving tracks, beside plain ways to trust history.
+"""PSNR of the weights of the package along moving tracks, beside heuristic trust and the paper's passes.
 
     python benchmarks/default_weights.py --splat bonsai.splat --cameras cameras.json --pictures out/
 
 Parts of the walk through another seed of our scene than was trained on, and with --splat a real scene; each at 30
 frames per second and at the 300 of the paper's recordings, ending at the same place. PSNR is the mean over 16 frames
-of the last three quarters, against `reference` and against `exact`, which the noise is about: what `exact` itself
-reaches against `reference` is the ceiling of the first. Pictures: the last frame of each track.
+of the last three quarters, against `reference` and against `exact`, the mean of the stream: what `exact` itself reaches
+against `reference` is the most that a denoiser can. Pictures: the last frame of each track.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image as Pillow
 
 import hushsplat
 from hushsplat import synth
-from hushsplat.engines.cpu.denoise_names import PAPER, DenoiserSettings, denoiser
-from hushsplat.engines.cpu.pipeline import step
-from hushsplat.engines.cpu.render_names import decode, render_ordered, render_sorted, sample_visibility
-from hushsplat.io.weights import read_weights
+from hushsplat.engines.base import engine
+from hushsplat.methods import configure, weights_of
+from hushsplat.spec.settings import PAPER, DenoiserSettings
 from hushsplat.spec.weights import DenoiserWeights
+from hushsplat.stream import Stream
 from hushsplat.types.camera import Camera
-from hushsplat.types.observation import Observation
+from hushsplat.types.metrics import psnr
+from hushsplat.types.options import RenderOptions
 from hushsplat.types.paths import track_from_cameras
 
 FRAMES = {30: 80, 300: 240}  # by frames per second
 MEASURED = 16  # frames of a track
 SIZE_PX = (400, 266)
-WEIGHTS = Path(__file__).parents[1] / "src/hushsplat/denoise/weights/default.safetensors"
 
 BASELINES = ("svgf", "svgf-tuned")
 METHODS = {
@@ -82,42 +82,27 @@ def mean_psnr(pictures: list[np.ndarray], expected: list[np.ndarray]) -> float:
     return float(np.mean([psnr(picture, e) for picture, e in zip(pictures, expected, strict=True)]))
 
 
-def psnr(picture: np.ndarray, expected: np.ndarray) -> float:
-    error = np.mean((np.clip(picture, 0, 1) - np.clip(expected, 0, 1)) ** 2)
-    return float(-10 * np.log10(max(error, 1e-10)))
-
-
-def denoised(
-    observations: list[Observation], subject: Subject, config: DenoiserSettings, weights: DenoiserWeights
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Shown and not yet stabilised, frame by frame."""
-    state = None
-    for observation, camera in zip(observations, subject.cameras, strict=True):
-        frame, state = step(observation, camera, state, weights=weights, config=config, with_views=True)
-        yield frame.color, frame.views["composite"] if frame.views else frame.color
-
-
-def by_baseline(name: str, observations: list[Observation], subject: Subject) -> Iterator[np.ndarray]:
-    method, state = denoiser(name), None
-    for observation, camera in zip(observations, subject.cameras, strict=True):
-        frame, state = method.step(observation, camera, state)
-        yield frame.color
-
-
 def measure(subject: Subject, weights: DenoiserWeights, pictures: Path | None) -> None:
-    scene, cameras = subject.gaussians, subject.cameras
-    samples = [sample_visibility(scene, camera, frame=frame) for frame, camera in enumerate(cameras)]
-    observations = [decode(sample, scene, camera) for sample, camera in zip(samples, cameras, strict=True)]
+    drawing, cameras, options = engine("cpu"), subject.cameras, RenderOptions()
+    scene = drawing.upload(subject.gaussians)
+    learned = [configure("hush-zero-shot", weights=weights, settings=settings) for settings in METHODS.values()]
+    names = ["raw", *METHODS, *BASELINES]
+    stream = Stream(drawing, scene, ["raw", *learned, *map(configure, BASELINES)], options=options)
+    with_views = [name in METHODS for name in names]
     measured = np.linspace(len(cameras) - 1, len(cameras) // 4, MEASURED).astype(int)
-    reference = [render_sorted(scene, cameras[frame], with_depth=False).color for frame in measured]
-    exact = [render_ordered(scene, cameras[frame]).color for frame in measured]
-    shown = {"exact": (exact, exact), "raw": ([observations[frame].color for frame in measured],) * 2}
-    for name, config in METHODS.items():
-        frames = list(denoised(observations, subject, config, weights))
-        shown[name] = ([frames[frame][0] for frame in measured], [frames[frame][1] for frame in measured])
-    for name in BASELINES:
-        stable = list(by_baseline(name, observations, subject))
-        shown[name] = ([stable[frame] for frame in measured],) * 2
+    reference, exact = (
+        [drawing.render(scene, cameras[frame], name, options, with_depth=False).numpy().color for frame in measured]
+        for name in ("reference", "exact")
+    )
+    frames = {}
+    for number, camera in enumerate(cameras):
+        images = stream.step(camera, with_views=with_views).images
+        if number in measured:
+            frames[number] = [(image.color, (image.views or {}).get("composite", image.color)) for image in images]
+    shown = {"exact": (exact, exact)}
+    for place, name in enumerate(names):
+        stable, composite = zip(*(frames[number][place] for number in measured), strict=True)
+        shown[name] = (list(stable), list(composite))
     for name, (stable, composite) in shown.items():
         columns = [mean_psnr(stable, reference), mean_psnr(composite, reference)]
         columns += [mean_psnr(stable, exact), mean_psnr(composite, exact)]
@@ -127,17 +112,17 @@ def measure(subject: Subject, weights: DenoiserWeights, pictures: Path | None) -
         pictures.mkdir(parents=True, exist_ok=True)
         for name, color in rows:
             path = pictures / f"{subject.name} {name}.png".replace(" ", "_").replace(",", "")
-            Image.fromarray((np.clip(color, 0, 1) * 255 + 0.5).astype(np.uint8)).save(path)
+            Pillow.fromarray((np.clip(color, 0, 1) * 255 + 0.5).astype(np.uint8)).save(path)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--weights", type=Path, default=WEIGHTS)
+    parser.add_argument("--weights", type=Path, help="of the package if not given")
     parser.add_argument("--splat", type=Path)
     parser.add_argument("--cameras", type=Path)
     parser.add_argument("--pictures", type=Path)
     arguments = parser.parse_args()
-    weights = read_weights(arguments.weights)
+    weights = weights_of(arguments.weights)
     print("| track | method | reference | before stabilising | exact | before stabilising |")
     print("| --- | --- | ---: | ---: | ---: | ---: |")
     for subject in own_subjects():

@@ -4,7 +4,7 @@
 
 RUN is a run of `hushsplat train` with its stage4.ply and denoiser.safetensors. Two flights of 2.7 s at 30 and at 300
 frames per second, 400 px wide; mean over about 15 frames of the last three quarters, against `reference` and `exact`.
-What `exact` reaches against `reference` is what no denoiser of this stream can pass.
+What `exact` reaches against `reference` is the most that a denoiser of this stream can.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 
 import hushsplat
-from hushsplat.engines.cpu.denoise_names import denoiser
-from hushsplat.engines.cpu.pipeline import step
-from hushsplat.engines.cpu.render_names import decode, render_ordered, render_sorted, sample_visibility
+from hushsplat.engines.base import engine
 from hushsplat.io.captures.capture import load_capture
-from hushsplat.io.weights import default_weights, read_weights
-from hushsplat.spec.settings import DenoiserSettings
+from hushsplat.methods import configure
+from hushsplat.stream import Stream
+from hushsplat.types.metrics import psnr
+from hushsplat.types.options import RenderOptions
 from hushsplat.types.paths import track_from_cameras
 
 WIDTH_PX, SECONDS = 400, 80 / 30
@@ -28,9 +28,8 @@ FRAMES = {30: (80, 4), 300: (240, 20)}  # by frames per second: how many, and ev
 FLIGHTS = ((20, 2), (120, 4))  # first camera, and how many
 
 
-def psnr(pictures: list[np.ndarray], expected: list[np.ndarray]) -> float:
-    errors = [np.mean((np.clip(a, 0, 1) - np.clip(b, 0, 1)) ** 2) for a, b in zip(pictures, expected, strict=True)]
-    return float(np.mean([-10 * np.log10(max(error, 1e-10)) for error in errors]))
+def mean_psnr(pictures: list[np.ndarray], expected: list[np.ndarray]) -> float:
+    return float(np.mean([psnr(picture, e) for picture, e in zip(pictures, expected, strict=True)]))
 
 
 def main() -> None:
@@ -38,36 +37,28 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("capture", type=Path)
     arguments = parser.parse_args()
-    scene = hushsplat.load(arguments.run / "stage4.ply")
-    tuned = read_weights(arguments.run / "denoiser.safetensors")
+    drawing, options = engine("cpu"), RenderOptions()
+    scene = drawing.upload(hushsplat.load(arguments.run / "stage4.ply"))
+    tuned = configure("hush", weights=arguments.run / "denoiser.safetensors")
+    methods = {name: configure(name) for name in ("svgf", "svgf-tuned", "hush-zero-shot")} | {"hush": tuned}
     views = [view.camera for view in load_capture(arguments.capture).views]
-    learned = {
-        "hush-zero-shot": (default_weights(), DenoiserSettings(zero_shot=True)),
-        "hush": (tuned, DenoiserSettings()),
-    }
     print("| flight | method | reference | exact |\n| --- | --- | ---: | ---: |")
     for fps, (count, every) in FRAMES.items():
         for first, number in FLIGHTS:
             track = track_from_cameras(views[first : first + number], SECONDS, fps).resized(WIDTH_PX)
             cameras = [track.camera(frame) for frame in range(len(track) - count, len(track))]
-            samples = [sample_visibility(scene, camera, frame=k) for k, camera in enumerate(cameras)]
-            frames = [decode(sample, scene, camera) for sample, camera in zip(samples, cameras, strict=True)]
+            stream = Stream(drawing, scene, ["raw", *methods.values()], options=options)
+            frames = [[image.color for image in stream.step(camera).images] for camera in cameras]
             measured = range(count - 1, count // 4, -every)
-            exact = [render_ordered(scene, cameras[k]).color for k in measured]
-            reference = [render_sorted(scene, cameras[k], with_depth=False).color for k in measured]
-            shown = {"raw": [frames[k].color for k in measured], "exact": exact}
-            for name in ("svgf", "svgf-tuned", *learned):
-                state, drawn = None, []
-                for frame, camera in zip(frames, cameras, strict=True):
-                    if name in learned:
-                        weights, config = learned[name]
-                        picture, state = step(frame, camera, state, weights=weights, config=config)
-                    else:
-                        picture, state = denoiser(name).step(frame, camera, state)
-                    drawn.append(picture.color)
-                shown[name] = [drawn[k] for k in measured]
+            reference, exact = (
+                [drawing.render(scene, cameras[k], name, options, with_depth=False).numpy().color for k in measured]
+                for name in ("reference", "exact")
+            )
+            shown = {"exact": exact}
+            for place, name in enumerate(["raw", *methods]):
+                shown[name] = [frames[k][place] for k in measured]
             for name, pictures in shown.items():
-                numbers = f"{psnr(pictures, reference):.2f} | {psnr(pictures, exact):.2f}"
+                numbers = f"{mean_psnr(pictures, reference):.2f} | {mean_psnr(pictures, exact):.2f}"
                 print(f"| {first}+{number}, {fps} fps | {name} | {numbers} |", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""How fast surfels are drawn with gradients: both orders on the engine, and sorted in plain PyTorch, side by side.
+"""Time of the differentiable rasterizers: both orders on the engine, and order `center` in plain PyTorch.
 
     python benchmarks/rasterizers.py [--count 100000] [--width 400] [--height 266] [--no-twin]
 
@@ -56,20 +56,20 @@ def main() -> None:
         tensor.requires_grad_()
     cameras = view_cameras(arguments.views, arguments.width, arguments.height)
     totals, threads = {}, torch.get_num_threads()
-    torch.set_num_threads(1)  # as in training: PyTorch's spin while they wait, beside those of the engine
+    torch.set_num_threads(1)  # as in training: PyTorch's threads spin beside those of the engine
     print(f"{arguments.count} surfels, {arguments.width}×{arguments.height} px; ms of {threads} threads together")
-    for order in ("sorted", "per-pixel"):
+    for order in ("center", "pixel"):
         raster = Rasterizer(order)
-        raster.draw(surfels, cameras[0])  # puts the surfels in order
+        raster.draw(surfels, cameras[0])  # orders the surfels in memory
         times = [timed(lambda: raster.draw(surfels, camera).color) for camera in cameras for _ in range(3)]  # noqa: B023
         forward, backward = (median(column) for column in zip(*times, strict=True))
         totals[order] = forward + backward
         print(f"{order:10} forward {forward:8.1f}  backward {backward:8.1f}  both {totals[order]:8.1f}")
-    print(f"per-pixel / sorted: {totals['per-pixel'] / totals['sorted']:.2f}")
+    print(f"pixel / center: {totals['pixel'] / totals['center']:.2f}")
     if not arguments.no_twin:
         forward, backward = twin_times(surfels, cameras[0])
         print(f"{'PyTorch':10} forward {forward:8.1f}  backward {backward:8.1f}  both {forward + backward:8.1f}")
-        print(f"PyTorch / sorted: {(forward + backward) / totals['sorted']:.0f}")
+        print(f"PyTorch / center: {(forward + backward) / totals['center']:.0f}")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from numpy.random import Generator
 
 import hushsplat
 from hushsplat import synth
-from hushsplat.engines.cpu.render_names import render_ordered
+from hushsplat.engines.base import Engine, Scene, engine
 from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.io.weights import read_weights, write_weights
 from hushsplat.training.chain_cameras import paced
@@ -32,9 +32,10 @@ from hushsplat.training.zero_shot import RecordedChain, ZeroShotSettings, record
 from hushsplat.types.camera import Camera
 from hushsplat.types.framing import orbit_scene
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.options import RenderOptions
 from hushsplat.types.track import Track
 
-LEAST_COVERED = 0.7  # of a window's pixels: views into the void teach nothing
+LEAST_COVERED = 0.7  # of a window's pixels: empty views have nothing to train on
 STATIC_SHARE = 0.06
 STOP_SHARE = 0.15  # of the chains come to rest
 
@@ -61,21 +62,22 @@ WALK_FPS = (24.0, 300.0)
 @dataclass(frozen=True)
 class Scenery:
     name: str
-    gaussians: Gaussians
+    scene: Scene
     views: Sequence[Camera]
     walk: Callable[[float, float], Track]  # seconds, frames per second
 
 
-def sceneries(paths: Sequence[Path]) -> list[Scenery]:
+def sceneries(drawing: Engine, paths: Sequence[Path]) -> list[Scenery]:
     found = []
     for count, seed in ((60_000, 1), (200_000, 2), (200_000, 5), (300_000, 7)):
         views, walk = synth.view_cameras(60, 800, 532), partial(synth.walk_track, width=800, height=532)
-        found.append(Scenery(f"own {seed}", synth.room_and_garden(count, seed=seed), views, walk))
+        scene = drawing.upload(synth.room_and_garden(count, seed=seed))
+        found.append(Scenery(f"own {seed}", scene, views, walk))
     for path in paths:
         gaussians = hushsplat.load(path)
         track = orbit_scene(gaussians, 800, 532, seconds=2.0, fps=30.0)
         views = [track.camera(frame) for frame in range(len(track))]
-        found.append(Scenery(path.name, gaussians, views, partial(_flight, gaussians)))
+        found.append(Scenery(path.name, drawing.upload(gaussians), views, partial(_flight, gaussians)))
     return found
 
 
@@ -83,7 +85,11 @@ def _flight(gaussians: Gaussians, seconds: float, fps: float) -> Track:
     return orbit_scene(gaussians, 800, 532, seconds=seconds, fps=fps)
 
 
-def walk_of(scenery: Scenery, rng: Generator) -> RecordedChain:
+def depth_of(drawing: Engine, scenery: Scenery, camera: Camera) -> np.ndarray:
+    return drawing.render(scenery.scene, camera, "exact", RenderOptions()).numpy().depth
+
+
+def walk_of(drawing: Engine, scenery: Scenery, rng: Generator) -> RecordedChain:
     while True:
         seconds, fps = (float(np.exp(rng.uniform(*np.log(limits)))) for limits in (WALK_SECONDS, WALK_FPS))
         track, frames = scenery.walk(seconds, fps), int(rng.integers(*FAST.frames))
@@ -93,15 +99,15 @@ def walk_of(scenery: Scenery, rng: Generator) -> RecordedChain:
             windowed(track.camera(first + frame).resized(width), WALK_WINDOW_PX, np.random.default_rng(place))
             for frame in range(frames)
         ]
-        if np.mean(render_ordered(scenery.gaussians, cameras[0]).depth > 0) > LEAST_COVERED:
-            return record(scenery.gaussians, cameras, seed=int(rng.integers(1 << 30)))
+        if np.mean(depth_of(drawing, scenery, cameras[0]) > 0) > LEAST_COVERED:
+            return record(drawing, scenery.scene, cameras, seed=int(rng.integers(1 << 30)))
 
 
-def chain_of(scenery: Scenery, kind: Kind, rng: Generator) -> RecordedChain:
+def chain_of(drawing: Engine, scenery: Scenery, kind: Kind, rng: Generator) -> RecordedChain:
     while True:
         view = scenery.views[int(rng.integers(len(scenery.views)))].resized(int(rng.choice(kind.view_px)))
         view = windowed(view, kind.window_px, rng)
-        depth = render_ordered(scenery.gaussians, view).depth
+        depth = depth_of(drawing, scenery, view)
         if np.mean(depth > 0) > LEAST_COVERED:
             break
     frames = int(rng.integers(*kind.frames))
@@ -110,7 +116,7 @@ def chain_of(scenery: Scenery, kind: Kind, rng: Generator) -> RecordedChain:
     if rng.random() < STOP_SHARE:
         rest = int(frames * rng.uniform(0.2, 0.6))
         cameras = cameras[:rest] + [cameras[rest]] * (frames - rest)
-    return record(scenery.gaussians, cameras, seed=int(rng.integers(1 << 30)))
+    return record(drawing, scenery.scene, cameras, seed=int(rng.integers(1 << 30)))
 
 
 def main() -> None:
@@ -119,18 +125,19 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--start", type=Path, help="weights to begin with")
     parser.add_argument("--chains", type=int, default=160)
-    parser.add_argument("--rounds", type=int, default=ZeroShotSettings.rounds)
-    parser.add_argument("--steps", type=int, default=ZeroShotSettings.steps)
+    parser.add_argument("--rounds", type=int, default=ZeroShotSettings().rounds)
+    parser.add_argument("--steps", type=int, default=ZeroShotSettings().steps)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     torch.set_num_threads(1)  # tiny pictures: more threads only wait for each other
 
     begun, rng, chains = time.perf_counter(), np.random.default_rng(arguments.seed), []
-    places = sceneries(arguments.scenes)
+    drawing = engine("cpu")
+    places = sceneries(drawing, arguments.scenes)
     for index in range(arguments.chains):
         scenery = places[index % len(places)]
         kind = (SLOW, FAST, None)[index // len(places) % 3]
-        chains.append(walk_of(scenery, rng) if kind is None else chain_of(scenery, kind, rng))
+        chains.append(walk_of(drawing, scenery, rng) if kind is None else chain_of(drawing, scenery, kind, rng))
         print(
             f"chain {index + 1} of {arguments.chains}, {scenery.name}, {time.perf_counter() - begun:.0f} s", flush=True
         )

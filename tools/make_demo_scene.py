@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image as Pillow
 
 import hushsplat
 from hushsplat.io.images import to_bytes
@@ -45,11 +45,11 @@ def cameras() -> list[Camera]:
     return [*view_cameras(STANDING, WIDTH, HEIGHT), home_camera(WIDTH, HEIGHT), *along]
 
 
-def photograph(scene: Gaussians, camera: Camera) -> Image.Image:
+def photograph(scene: Gaussians, camera: Camera) -> Pillow.Image:
     """Drawn larger and averaged."""
     drawn = hushsplat.render(scene, camera.resized(OVERSAMPLING * WIDTH, OVERSAMPLING * HEIGHT), "reference").color
     mean = drawn.reshape(HEIGHT, OVERSAMPLING, WIDTH, OVERSAMPLING, 3).mean(axis=(1, 3))
-    return Image.fromarray(to_bytes(mean.astype(np.float32)))
+    return Pillow.fromarray(to_bytes(mean.astype(np.float32)))
 
 
 def write_capture(folder: Path) -> None:

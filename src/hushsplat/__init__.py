@@ -34,7 +34,8 @@ if _TYPE_CHECKING:
     from hushsplat.spec.weights import DenoiserWeights
     from hushsplat.stream import Stream, StreamFrame
     from hushsplat.synth import home_camera, room_and_garden, walk_track
-    from hushsplat.training.api import train
+    from hushsplat.training.api import TrainResult, train
+    from hushsplat.training.log import TrainProgress
     from hushsplat.training.settings import TrainSettings
     from hushsplat.types.camera import Camera
     from hushsplat.types.capture import Capture
@@ -78,6 +79,8 @@ _PUBLIC = {
     "SvgfSettings": "spec.settings",
     "TaaSettings": "spec.settings",
     "Track": "types.track",
+    "TrainProgress": "training.log",
+    "TrainResult": "training.api",
     "TrainSettings": "training.settings",
     "Viewer": "viewer.launch",
     "ViewerOptions": "viewer.service",
@@ -131,6 +134,8 @@ __all__ = [
     "SvgfSettings",
     "TaaSettings",
     "Track",
+    "TrainProgress",
+    "TrainResult",
     "TrainSettings",
     "Viewer",
     "ViewerOptions",

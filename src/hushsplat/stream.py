@@ -51,7 +51,7 @@ class Stream:
     def __init__(
         self,
         engine: Engine,
-        scene: Scene,
+        scene: Scene | None,
         methods: Sequence[MethodLike],
         *,
         noise: Noise | None = None,
@@ -62,7 +62,7 @@ class Stream:
 
         Args:
             engine: that executes.
-            scene: uploaded to it.
+            scene: uploaded to it; None for a stream that is only fed.
             methods: names, configured denoisers, or anything with a `step` like a denoiser's. A learned denoiser whose
                 payload is missing in the scene draws it zero-shot.
             noise: of the stream; its `frame` numbers the first frame.
@@ -159,7 +159,7 @@ class Stream:
             return EngineDenoiser(method, self.engine, self.options)
         if not isinstance(method, str):
             return method
-        found = drawn_by(method, self.scene.has_payload)
+        found = drawn_by(method, self.scene is not None and self.scene.has_payload)
         if found.kind == "blended":
             return found.name
         if not found.is_denoiser:

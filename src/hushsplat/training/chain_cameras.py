@@ -1,7 +1,7 @@
-"""Cameras that move as people move them, for scenes of which there are only single views.
+"""Synthetic chains of consecutive cameras around single views.
 
 The five classes are the paper's (appendix, "Synthetic temporal chains"), with the sizes of its table; how a class moves
-within its size is ours. `paced` is ours alone: it moves by a given number of pixels a frame, whatever the scene's unit.
+within its size is ours. `paced` is ours: it moves by a given number of pixels per frame, whatever the scene's unit.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ from jaxtyping import Float64
 from numpy import ndarray as Array
 from numpy.random import Generator
 
-from hushsplat.training.stage4_settings import ChainSizes
+from hushsplat.training.settings import ChainSizes
 from hushsplat.types.camera import Camera
 from hushsplat.types.rotations import matrix_from_quaternion, normalized
 from hushsplat.types.splines import curve
 
-KNOT_FRAMES = 12  # ours: a hand changes its mind this often, in frames
+KNOT_FRAMES = 12  # ours: a hand changes its direction about this often, in frames
 SMALL_SCALE, NEAR_STATIC_SCALE = 0.25, 1 / 15  # of a large perturbation; the first is ours, the second the paper's
 DRIFT_FRAMES = 16  # ours: a drift goes as far as a large perturbation in this many frames
+LEAST_DRIFT = 0.2  # ours: the slowest drift, of the fastest
+# Ours: a paced chain's velocity is a wandering part and a constant one (0.6² + 0.8² = 1), scaled so that the median
+# pixel moves at about the pace; it rolls half as fast as it turns.
+PACE_WANDER, PACE_CONSTANT, PACE_SCALE, ROLL_SHARE = 0.6, 0.8, 1.3, 0.5
 
 
 Offsets = tuple[Float64[Array, "n 3"], Float64[Array, "n 3"]]  # in camera axes: world units, and radians
@@ -49,10 +53,10 @@ def paced(
     rng: Generator,
 ) -> list[Camera]:
     """A mixture of moving and turning that wanders, at an even pace."""
-    velocity = 0.6 * _wander(frames, rng) + 0.8 * rng.normal(size=6)
-    path = np.cumsum(1.3 * pixels / view.fx * velocity, axis=0)
+    velocity = PACE_WANDER * _wander(frames, rng) + PACE_CONSTANT * rng.normal(size=6)
+    path = np.cumsum(PACE_SCALE * pixels / view.fx * velocity, axis=0)
     moving = rng.random()
-    return moved(view, moving * depth * path[:, :3], (1 - moving) * path[:, 3:] * [1, 1, 0.5])
+    return moved(view, moving * depth * path[:, :3], (1 - moving) * path[:, 3:] * [1, 1, ROLL_SHARE])
 
 
 def moved(view: Camera, shifts: Float64[Array, "n 3"], angles: Float64[Array, "n 3"]) -> list[Camera]:
@@ -73,7 +77,7 @@ def _dolly(frames: int, sizes: ChainSizes, radius: float, rng: Generator) -> Off
 def _drift(frames: int, sizes: ChainSizes, radius: float, rng: Generator) -> Offsets:
     steps = np.arange(frames)[:, None] / DRIFT_FRAMES
     directions = normalized(rng.normal(size=(2, 3)))
-    amount = rng.uniform(0.2, 1.0, 2) * [sizes.position_share * radius, np.radians(sizes.angle_deg)]
+    amount = rng.uniform(LEAST_DRIFT, 1.0, 2) * [sizes.position_share * radius, np.radians(sizes.angle_deg)]
     return steps * amount[0] * directions[0], steps * amount[1] * directions[1]
 
 

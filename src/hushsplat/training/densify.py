@@ -1,4 +1,4 @@
-"""Where surfels are added and removed while they learn: the rules of 3DGS and 2DGS."""
+"""Densification and pruning: the rules of 3DGS and 2DGS."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SPLIT_SHRINK = 0.8 * SPLIT_INTO  # scales of the parts are divided by this; 3DGS
 
 
 class Density:
-    """Collects how much surfels want to move in the pictures, and adds and removes surfels by it."""
+    """Collects screen-space gradients, and clones, splits, prunes and resets surfels by them."""
 
     def __init__(self, settings: Densification, extent: float, seed: int) -> None:
         self.settings, self.extent, self.seed = settings, extent, seed
         self.gradients, self.views = torch.zeros(0), torch.zeros(0)  # sums, since the last time
 
     def observe(self, screen: ScreenGradients, camera: Camera, count: int) -> None:
-        """Remember one picture."""
+        """Add the gradients of one picture."""
         if len(self.gradients) != count:
             self.gradients, self.views = torch.zeros(count), torch.zeros(count)
         if screen.by_center is None or screen.seen is None:

@@ -1,6 +1,8 @@
-"""Surfels to begin with: one per point of the capture, or scattered where the cameras look."""
+"""Surfels to begin with: one per point of the capture, scattered where the cameras look, or flattened ellipsoids."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -12,7 +14,9 @@ from hushsplat.training.photographs import Photographs
 from hushsplat.training.settings import Stage1
 from hushsplat.training.surfel_model import SurfelModel
 from hushsplat.types.capture import Capture
+from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.harmonics import SH_C0
+from hushsplat.types.rotations import matrix_from_quaternion, quaternion_from_matrix
 
 FIRST_OPACITY = 0.1  # 3DGS
 NEIGHBOURS = 3  # a surfel is as large as the mean distance to these; 3DGS
@@ -44,6 +48,22 @@ def first_surfels(capture: Capture, photographs: Photographs, settings: Stage1, 
             "logits": torch.logit(torch.full((len(points), 1), FIRST_OPACITY)),
             "sh": sh,
         }
+    )
+
+
+def flattened(gaussians: Gaussians) -> Gaussians:
+    """The same scene of flat Gaussians; surfels stay what they are. A payload is dropped: it belonged to that one."""
+    if gaussians.is_surfels:
+        return replace(gaussians, payload=None)
+    order = np.argsort(-gaussians.scales, axis=1, kind="stable")  # largest first, the normal last
+    axes = np.take_along_axis(matrix_from_quaternion(gaussians.rotations.astype(np.float64)), order[:, None, :], axis=2)
+    mirrored = np.linalg.det(axes) < 0
+    axes[mirrored, :, 2] *= -1
+    return replace(
+        gaussians,
+        scales=np.take_along_axis(gaussians.scales, order[:, :2], axis=1),
+        rotations=quaternion_from_matrix(axes).astype(np.float32),
+        payload=None,
     )
 
 

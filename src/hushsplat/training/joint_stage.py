@@ -1,7 +1,7 @@
 """Stage 4: payload and denoiser together, the scene frozen (paper, "Joint optimisation" and its appendix).
 
-Each step makes one chain of cameras, lets the engine play it up to its last frame, and takes the gradient of that frame
-through the twin. All that is random comes from the seed and the number of the step.
+Each step makes one chain of cameras, plays it through a `Stream` of the CPU engine up to its last frame, and takes the
+gradient of that frame through the torch passes. All randomness comes from the seed and the number of the step.
 """
 
 from __future__ import annotations
@@ -18,44 +18,42 @@ from numpy import ndarray as Array
 from numpy.random import Generator
 from torch import Tensor
 
-from hushsplat.engines.cpu.decode import decode_neural_view
-from hushsplat.engines.cpu.pipeline import step as engine_step
-from hushsplat.engines.cpu.render_names import decode, render_ordered, render_sorted, sample_visibility
-from hushsplat.engines.torch.colour import rgb_from_ycocg, ycocg_from_rgb
-from hushsplat.engines.torch.filter import Ellipse, binomial_blur, filter_color
-from hushsplat.engines.torch.gate import standard_error
+from hushsplat.engines.base import engine
+from hushsplat.engines.torch.decode import neural_view
+from hushsplat.engines.torch.filter import binomial_blur
 from hushsplat.engines.torch.lpips import Lpips
 from hushsplat.engines.torch.networks import DenoiserNetworks
-from hushsplat.engines.torch.pipeline import step as twin_step
-from hushsplat.engines.torch.reproject import move_pixels, relative_difference
-from hushsplat.engines.torch.smooth import mixed, neighbour_weights
+from hushsplat.engines.torch.pipeline import step as denoise
 from hushsplat.engines.torch.tensors import TensorImage, TensorObservation, TensorState
 from hushsplat.io.scenes.scene import save
 from hushsplat.io.weights import default_weights, write_weights
+from hushsplat.methods import configure
+from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.settings import DenoiserSettings
-from hushsplat.spec.state import CHANNELS, TemporalState
+from hushsplat.spec.state import TEMPORAL, State
+from hushsplat.stream import Stream
 from hushsplat.training.chain_cameras import chain_cameras, chain_kind, paced
-from hushsplat.training.losses import similarity
-from hushsplat.training.photographs import psnr
-from hushsplat.training.stage4_settings import Stage4
-from hushsplat.training.trust_loss import trust_votes
+from hushsplat.training.joint_loss import CleanPicture, JointLoss, disocclusion
+from hushsplat.training.settings import Stage4, TrainSettings
 from hushsplat.types import colour
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import PAYLOAD_FLOATS, Gaussians
-from hushsplat.types.image import Image
-from hushsplat.types.motion import CameraMotion
+from hushsplat.types.metrics import psnr
 from hushsplat.types.observation import Observation, Visibility
+from hushsplat.types.options import Noise, RenderOptions
 
 STAGE4_PLY, DENOISER = "stage4.ply", "denoiser.safetensors"
-FIRST_BLUR = 1.854  # softplus of it is 2: training begins with the zero-shot kernel
-FIRST_VECTORS = 0.1  # standard deviation: |vector · axis| has no gradient at 0
-FADE_SHARE = 0.8  # of the steps: ours; from there on the curriculum has its longest chains
-CUT_GRADIENT = 1.0  # norm: ours
+FIRST_BLUR = 1.854  # ours: its softplus is 2 px, the width of the zero-shot kernel
+FIRST_VECTORS = 0.1  # ours, standard deviation: |vector · axis| has no gradient at 0
+FIRST_LONGEST = 2  # frames; paper: the curriculum begins with pairs
+# Ours: how the held-out views are measured and previewed.
+MEASURED_VIEWS, MEASURED_FRAMES, PREVIEW_FRAMES = 6, 24, 5
+HELD_OUT_STEP = -1  # the noise of held-out chains is that of no step
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A scene to train on, and where to look from."""
+    """A scene to train on, and the views of it."""
 
     gaussians: Gaussians
     views: Sequence[Camera]
@@ -65,84 +63,112 @@ class Subject:
 
 @dataclass(frozen=True)
 class LastFrame:
-    """What a step takes its gradient of."""
+    """The last frame of a chain, of which a step takes the gradient."""
 
     camera: Camera
     visibility: Visibility
     observation: Observation
-    state: TemporalState | None
-    target: Image
-    before: Image | None  # the clean picture of the frame before, for the disocclusion mask
+    state: State | None  # after the frame before
+    target: CleanPicture
+    before: CleanPicture | None  # the clean picture of the frame before, for the disocclusion mask
     near_static: bool
+
+    def disoccluded(self, settings: Stage4) -> Bool[Tensor, "h w"] | None:
+        """The mask, where there is a frame before."""
+        if self.before is None or self.state is None:
+            return None
+        return disocclusion(self.target, self.camera, self.before, self.state.camera, settings)
 
 
 class JointStage:
     """Stage 4 as the runner drives it."""
 
-    def __init__(self, subject: Subject, settings: Stage4, seed: int, lpips: Lpips | None = None) -> None:
-        self.subject, self.settings, self.seed, self.lpips = subject, settings, seed, lpips
-        torch.manual_seed(seed)
-        self.denoiser = DenoiserNetworks.from_weights(default_weights()) if settings.transfer else DenoiserNetworks()
-        self.payload = torch.nn.Parameter(first_payload(len(subject.gaussians), seed))
+    def __init__(self, subject: Subject, settings: TrainSettings, lpips: Lpips | None = None) -> None:
+        self.subject, self.settings, self.seed = subject, settings.stage4, settings.seed
+        self.loss = JointLoss(settings.stage4, lpips, settings.threads)
+        self.options = RenderOptions(settings.background, threads=settings.threads)
+        self.engine = engine("cpu")
+        self.scene = self.engine.upload(replace(subject.gaussians, payload=None), self.options)
+        torch.manual_seed(self.seed)
+        transfer = self.settings.transfer
+        self.networks = DenoiserNetworks.from_weights(default_weights()) if transfer else DenoiserNetworks()
+        self.payload = torch.nn.Parameter(first_payload(len(subject.gaussians), self.seed))
         groups: list[dict[str, Any]] = [
-            {"params": [*self.denoiser.accumulated.parameters(), *self.denoiser.denoised.parameters()]},
-            {"params": [self.denoiser.gate.gamma], "lr": settings.gamma_rate},
+            {"params": [*self.networks.accumulated.parameters(), *self.networks.denoised.parameters()]},
+            {"params": [self.networks.gate.gamma], "lr": self.settings.gamma_rate},
         ]
-        if settings.payload:
-            groups.append({"params": [self.payload], "lr": settings.payload_rate})
-        self.optimiser = torch.optim.Adam(groups, lr=settings.network_rate)
+        if self.settings.payload:
+            groups.append({"params": [self.payload], "lr": self.settings.payload_rate})
+        self.optimiser = torch.optim.Adam(groups, lr=self.settings.network_rate)
         self.rates = [group["lr"] for group in self.optimiser.param_groups]
 
     def step(self, index: int) -> dict[str, float]:
         """One chain, one gradient."""
-        settings, config = self.settings, self._config(index)
-        rng = np.random.default_rng([self.seed, index])
-        fade = 0.505 + 0.495 * np.cos(np.pi * index / max(settings.steps, 1))
         for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
-            group["lr"] = rate * fade
-        last = self._play(index, rng, config)
-        observation = TensorObservation.from_numpy(last.observation)
-        if settings.payload:
-            view = neural_view(self.payload, last.visibility, last.camera)
-            observation = replace(observation, neural_view=view)
-        state = None if last.state is None else TensorState.from_numpy(last.state)
-        hidden = self._disoccluded(last)
-        frame, _ = twin_step(self.denoiser, observation, last.camera, state, config, hidden)
-        terms = self._terms(frame, observation, torch.tensor(last.target.color), hidden, last.near_static)
+            group["lr"] = rate * rate_share(index, self.settings)
+        last = self.play(index)
+        frame, terms = self.forward(last, index)
         loss = torch.stack(list(terms.values())).sum()
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.denoiser.parameters(), CUT_GRADIENT)
+        torch.nn.utils.clip_grad_norm_(self.networks.parameters(), self.settings.clip_gradient)
         self.optimiser.step()
-        reached = psnr(frame.views["composite"].detach().numpy(), np.clip(last.target.color, 0, 1))
+        reached = psnr(frame.views["composite"].detach().numpy(), last.target.color)
         return {"loss": loss.item(), "psnr": reached, **{name: term.item() for name, term in terms.items()}}
 
-    def _config(self, index: int) -> DenoiserSettings:
-        warming = index < self.settings.gate_warmup and not self.settings.transfer
-        return DenoiserSettings(zero_shot=not self.settings.payload, gate=1 if warming else "learned")
-
-    def _play(self, index: int, rng: Generator, config: DenoiserSettings) -> LastFrame:
-        """A chain up to its last frame: clean history first, then real noise, as the engine sees it."""
-        settings, subject = self.settings, self.subject
-        longest = 2 * (settings.longest_chain / 2) ** min(1.0, index / max(1, FADE_SHARE * settings.steps))
-        frames = int(rng.integers(2, max(2, round(longest)) + 1)) if rng.random() < settings.temporal_share else 1
+    def play(self, index: int) -> LastFrame:
+        """The chain of a step up to its last frame: clean history first, then real noise, as in use."""
+        settings, subject, rng = self.settings, self.subject, np.random.default_rng([self.seed, index])
+        frames = chain_length(index, settings, rng)
         view = windowed(subject.views[int(rng.integers(len(subject.views)))], settings.window, rng)
         kind, cameras = self._cameras(view, frames, rng)
-        weights, payload = self.denoiser.to_weights(), self.payload.detach().numpy() if settings.payload else None
-        noisy = min(settings.suffix_frames, frames)
-        state = None
+        configured, noisy = self._configured(index), min(settings.suffix_frames, frames)
+        stream = self._stream(configured, index)
         if frames > noisy:
-            clean = self._clean(cameras[-noisy - 1])
-            state = clean_state(clean, cameras[-noisy - 1], frames - noisy, config)
-        for place, camera in enumerate(cameras[-noisy:-1]):
-            _, observation = self._observe(camera, index, place, payload)
-            _, state = engine_step(observation, camera, state, weights=weights, config=config)
-        visibility, observation = self._observe(cameras[-1], index, noisy, payload)
-        masked = frames > 1 and settings.disocclusion > 0
-        before = self._clean(cameras[-2]) if masked else None
+            start = cameras[-noisy - 1]
+            history = self._clean(start), start, frames - noisy
+            stream.states[0] = clean_state(*history, configured.name, self.denoiser_settings(index))
+        for camera in cameras[-noisy:-1]:
+            stream.step(camera)
+        camera = cameras[-1]
+        observation, state = stream.observe(camera).numpy(), stream.states[0]
+        before = self._clean(cameras[-2]) if frames > 1 and settings.disocclusion > 0 else None
         return LastFrame(
-            cameras[-1], visibility, observation, state, self._clean(cameras[-1]), before, kind == "near-static"
+            camera,
+            stream.visibility.numpy(),
+            observation,
+            None if state is None else state.numpy(),
+            self._clean(camera),
+            before,
+            kind == "near-static",
         )
+
+    def forward(self, last: LastFrame, index: int) -> tuple[TensorImage, dict[str, Float[Tensor, ""]]]:
+        """The last frame, differentiable, and the terms of its loss."""
+        observation = TensorObservation.from_numpy(last.observation)
+        if self.settings.payload:
+            view = neural_view(self.payload, last.visibility, last.camera)
+            observation = replace(observation, neural_view=view)
+        state = None if last.state is None else TensorState.from_numpy(last.state)
+        hidden = last.disoccluded(self.settings)
+        frame, _ = denoise(self.networks, observation, last.camera, state, self.denoiser_settings(index), hidden)
+        target = torch.tensor(last.target.color)
+        return frame, self.loss.terms(frame, observation, target, hidden, last.near_static)
+
+    def denoiser_settings(self, index: int) -> DenoiserSettings:
+        """While untrained networks warm up, the gate shows the denoised path only."""
+        warming = 0 <= index < self.settings.gate_warmup and not self.settings.transfer
+        return DenoiserSettings(zero_shot=not self.settings.payload, gate=1 if warming else "learned")
+
+    def _configured(self, index: int) -> ConfiguredDenoiser:
+        name = "hush" if self.settings.payload else "hush-zero-shot"
+        return configure(name, weights=self.networks.to_weights(), settings=self.denoiser_settings(index))
+
+    def _stream(self, configured: ConfiguredDenoiser, index: int) -> Stream:
+        """A new stream of the scene with the payload as it is; the noise of each step is its own."""
+        payload = self.payload.detach().numpy() if self.settings.payload else None
+        scene = self.engine.with_payload(self.scene, payload)
+        return Stream(self.engine, scene, [configured], noise=Noise(seed=self.seed + index), options=self.options)
 
     def _cameras(self, view: Camera, frames: int, rng: Generator) -> tuple[str, list[Camera]]:
         sizes, radius = self.settings.chains, self.subject.radius
@@ -150,108 +176,32 @@ class JointStage:
             kind = chain_kind(sizes, rng)
             return kind, chain_cameras(view, kind, frames, sizes, radius, rng)
         depth = self._clean(view).depth
-        seen = float(np.median(depth[depth > 0])) if (depth > 0).any() else radius
+        seen = float(np.median(depth[depth > 0])) if np.any(depth > 0) else radius
         pixels = float(np.exp(rng.uniform(*np.log(sizes.pace_px))))
         return "paced", paced(view, frames, pixels, seen, rng)
 
-    def _observe(
-        self, camera: Camera, index: int, place: int, payload: Float32[Array, "n 10"] | None
-    ) -> tuple[Visibility, Observation]:
-        visibility = sample_visibility(self.subject.gaussians, camera, seed=self.seed + index, frame=place)
-        observation = decode(visibility, self.subject.gaussians, camera)
-        view = None if payload is None else decode_neural_view(visibility, payload, camera)
-        return visibility, replace(observation, neural_view=view)
-
-    def _clean(self, camera: Camera) -> Image:
-        draw = render_sorted if self.settings.target == "reference" else render_ordered
-        return draw(self.subject.gaussians, camera)
-
-    def _disoccluded(self, last: LastFrame) -> Bool[Tensor, "h w"] | None:
-        if last.before is None or last.state is None:
-            return None
-        return disocclusion(last.target, last.camera, last.before, last.state.camera, self.settings)
-
-    def _terms(
-        self,
-        frame: TensorImage,
-        observation: TensorObservation,
-        target: Float[Tensor, "h w 3"],
-        hidden: Bool[Tensor, "h w"] | None,
-        near_static: bool,
-    ) -> dict[str, Float[Tensor, ""]]:
-        """All parts of the loss, weighted."""
-        settings, views = self.settings, frame.views
-        composite, trusts = views["composite"], (views["accumulated_trust"], views["denoised_trust"])
-        terms = {"l1": (composite - target).abs().mean()}
-        if settings.ssim:
-            terms["ssim"] = settings.ssim * (1 - similarity(composite, target))
-        if settings.lpips and self.lpips is not None:
-            terms["lpips"] = settings.lpips * self.lpips(*(x.permute(2, 0, 1)[None] for x in (composite, target)))[0]
-        if settings.accumulated:
-            terms["accumulated"] = settings.accumulated * (views["accumulated"] - target).abs().mean()
-        if settings.symmetry and settings.payload:
-            terms["symmetry"] = settings.symmetry * (views["ellipse"][..., 0] - views["ellipse"][..., 1]).mean()
-        if settings.votes and frame.history.valid.any():
-            terms["votes"] = settings.votes * self._votes(frame, observation, target)
-        if near_static and frame.history.valid.any():
-            weight = settings.near_static / 2 if settings.transfer else settings.near_static
-            terms["near_static"] = weight * (2 - trusts[0].mean() - trusts[1].mean())
-        if hidden is not None and hidden.any():
-            weight = settings.disocclusion + (0.05 if settings.transfer else 0)
-            terms["disocclusion"] = weight * ((trusts[0] + trusts[1])[..., 0] * hidden).mean()
-        return terms
-
-    def _votes(
-        self, frame: TensorImage, observation: TensorObservation, target: Float[Tensor, "h w 3"]
-    ) -> Float[Tensor, ""]:
-        """Both trusts; the denoised path against the filtered target, for its blur is common to all it weighs."""
-        history, views = frame.history, frame.views
-        ellipse = Ellipse(*views["ellipse"].detach().unbind(-1))
-        soft = rgb_from_ycocg(filter_color(ycocg_from_rgb(target), ellipse))
-        votes = trust_votes(
-            history.denoised_frames,
-            views["denoised_trust"][..., 0],
-            squared(rgb_from_ycocg(history.denoised) - soft),
-            squared(views["filtered"].detach() - soft),
-            history.valid,
-        )
-        if history.static:  # its trust is 1, whatever the network says
-            return votes
-        # What smoothing leaves of an error is what counts: of the noise of a sample little, of a wrong place all.
-        luma = ycocg_from_rgb(views["accumulated"].detach())[..., 0]
-        error = standard_error(views["variance"][..., 0].detach(), views["accumulated_frames"][..., 0].detach())
-        weights = neighbour_weights(luma, error, DenoiserSettings())
-        return votes + trust_votes(
-            history.accumulated_frames,
-            views["accumulated_trust"][..., 0],
-            squared(mixed(rgb_from_ycocg(history.accumulated) - target, weights)),
-            squared(mixed(observation.color - target, weights)),
-            history.valid,
-        )
+    def _clean(self, camera: Camera) -> CleanPicture:
+        return CleanPicture.of(self.engine.render(self.scene, camera, self.settings.target, self.options).numpy())
 
     def preview(self) -> Float32[Array, "h w 3"]:
-        """The fifth noisy frame of a slow flight, denoised, beside the clean one."""
-        shown, clean = self._held_out_flight(self.subject.held_out[0], frames=5)
-        return np.concatenate([shown, clean], axis=1)
+        """A noisy frame of a slow flight, denoised, beside the clean one."""
+        return np.concatenate(self._held_out_flight(self.subject.held_out[0], PREVIEW_FRAMES), axis=1)
 
     def measure(self) -> dict[str, float]:
         """PSNR of the last of 24 moving frames at held-out views."""
-        pairs = [self._held_out_flight(view, frames=24) for view in self.subject.held_out[:6]]
-        return {"held_out_psnr": float(np.mean([psnr(shown, np.clip(clean, 0, 1)) for shown, clean in pairs]))}
+        pairs = [self._held_out_flight(view, MEASURED_FRAMES) for view in self.subject.held_out[:MEASURED_VIEWS]]
+        return {"held_out_psnr": float(np.mean([psnr(shown, clean) for shown, clean in pairs]))}
 
     def _held_out_flight(self, view: Camera, frames: int) -> tuple[Float32[Array, "h w 3"], Float32[Array, "h w 3"]]:
-        sizes, rng = self.settings.chains, np.random.default_rng(self.seed)
-        cameras = chain_cameras(view, "drift", frames, sizes, self.subject.radius, rng)
-        weights, payload = self.denoiser.to_weights(), self.payload.detach().numpy() if self.settings.payload else None
-        state, config = None, DenoiserSettings(zero_shot=not self.settings.payload)
-        for place, camera in enumerate(cameras):
-            _, observation = self._observe(camera, -1, place, payload)
-            frame, state = engine_step(observation, camera, state, weights=weights, config=config)
-        return frame.color, self._clean(cameras[-1]).color
+        rng = np.random.default_rng(self.seed)
+        cameras = chain_cameras(view, "drift", frames, self.settings.chains, self.subject.radius, rng)
+        stream = self._stream(self._configured(HELD_OUT_STEP), HELD_OUT_STEP)
+        *_, last = (stream.step(camera) for camera in cameras)
+        return last.images[0].numpy().color, self._clean(cameras[-1]).color
 
     def state(self) -> dict[str, Tensor]:
-        """Networks, payload and what Adam remembers."""
-        tensors = {f"denoiser.{name}": tensor for name, tensor in self.denoiser.state_dict().items()}
+        """Networks, payload and the moments of Adam."""
+        tensors = {f"denoiser.{name}": tensor for name, tensor in self.networks.state_dict().items()}
         if self.settings.payload:
             tensors["payload"] = self.payload.detach()
         for number, memory in self.optimiser.state_dict()["state"].items():
@@ -261,7 +211,7 @@ class JointStage:
     def load(self, state: Mapping[str, Tensor]) -> None:
         """Go on from there."""
         prefix = "denoiser."
-        self.denoiser.load_state_dict({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
+        self.networks.load_state_dict({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
         if self.settings.payload:
             with torch.no_grad():
                 self.payload.copy_(state["payload"])
@@ -274,10 +224,25 @@ class JointStage:
 
     def finish(self, folder: Path) -> None:
         """The networks, and the scene with the payload in it."""
-        write_weights(self.denoiser.to_weights(), folder / DENOISER)
+        write_weights(self.networks.to_weights(), folder / DENOISER)
         if self.settings.payload:
             payload = self.payload.detach().numpy().copy()
             save(replace(self.subject.gaussians, payload=payload), folder / STAGE4_PLY)
+
+
+def rate_share(index: int, settings: Stage4) -> float:
+    """What is left of the rates at a step: from 1 to `end_share` along a cosine."""
+    wave = np.cos(np.pi * index / max(settings.steps, 1))
+    return float((1 + settings.end_share) / 2 + (1 - settings.end_share) / 2 * wave)
+
+
+def chain_length(index: int, settings: Stage4, rng: Generator) -> int:
+    """Frames of a chain; the longest possible grows exponentially over the curriculum."""
+    done = min(1.0, index / max(1, settings.curriculum_share * settings.steps))
+    longest = FIRST_LONGEST * (settings.longest_chain / FIRST_LONGEST) ** done
+    if rng.random() >= settings.temporal_share:
+        return 1
+    return int(rng.integers(FIRST_LONGEST, max(FIRST_LONGEST, round(longest)) + 1))
 
 
 def first_payload(count: int, seed: int) -> Float[Tensor, "n 10"]:
@@ -288,56 +253,19 @@ def first_payload(count: int, seed: int) -> Float[Tensor, "n 10"]:
     return payload
 
 
-def neural_view(payload: Float[Tensor, "n 10"], visibility: Visibility, camera: Camera) -> Float[Tensor, "h w 4"]:
-    """V0..V3 of one sample, differentiable in the payload: the twin of `decode_neural_view`."""
-    plane, depth = torch.from_numpy(visibility.primitive_id[0]).long(), torch.from_numpy(visibility.depth[0])
-    hit = plane >= 0
-    seen = payload[plane[hit]]
-    right, down, forward = torch.from_numpy(camera.world_from_camera[:3, :3].T.astype(np.float32))
-    values = torch.stack(
-        [
-            (seen[:, 0:3] @ -down).abs() / depth[hit],
-            (seen[:, 3:6] @ right).abs() / depth[hit],
-            (seen[:, 6:9] @ forward).abs(),
-            seen[:, 9],
-        ],
-        dim=1,
-    )
-    return torch.zeros(*plane.shape, 4).index_put((hit,), values)
-
-
-def clean_state(picture: Image, camera: Camera, frames: int, config: DenoiserSettings) -> TemporalState:
-    """The paper's fake start: what so many frames without noise leave behind."""
+def clean_state(picture: CleanPicture, camera: Camera, frames: int, method: str, settings: DenoiserSettings) -> State:
+    """The state that this many frames without noise leave (paper: the first frames of a chain are not rendered)."""
     mean = colour.ycocg_from_rgb(picture.color)
-    state = TemporalState(np.zeros((*picture.depth.shape, CHANNELS), dtype=np.float32), camera)
+    values = np.zeros((*picture.depth.shape, TEMPORAL.floats), dtype=np.float32)
+    state = State(method, values, camera)
     state.accumulated[:], state.squared_luma[:] = mean, mean[..., 0] ** 2
     state.denoised[:] = binomial_blur(torch.from_numpy(mean)).numpy()  # about as soft as the filter leaves it
-    state.accumulated_frames[:] = min(frames, config.accumulated_cap_frames)
-    state.denoised_frames[:] = min(frames, config.denoised_cap_frames)
+    state.accumulated_frames[:] = min(frames, settings.accumulated_cap_frames)
+    state.denoised_frames[:] = min(frames, settings.denoised_cap_frames)
     state.accumulated_trust[:] = state.denoised_trust[:] = 1
     state.stabilised[:] = picture.color
-    state.depth[:] = np.where(picture.depth > 0, picture.depth, config.far_depth)
+    state.depth[:] = np.where(picture.depth > 0, picture.depth, settings.far_depth)
     return state
-
-
-@torch.no_grad()
-def disocclusion(
-    picture: Image, camera: Camera, before: Image, camera_before: Camera, settings: Stage4
-) -> Bool[Tensor, "h w"]:
-    """Where the clean pictures say that something else was seen before: by depth and by colour, where it is opaque."""
-    motion = CameraMotion.between(camera_before, camera, 0.0)
-    depth = torch.from_numpy(np.where(picture.depth > 0, picture.depth, DenoiserSettings().far_depth))
-    motion_px, depth_before = move_pixels(depth, camera_before, camera, motion)
-    height, width = depth.shape
-    column = torch.arange(width) + torch.floor(motion_px[..., 0] + 0.5).long()
-    row = torch.arange(height)[:, None] + torch.floor(motion_px[..., 1] + 0.5).long()
-    inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
-    place = row.clamp(0, height - 1), column.clamp(0, width - 1)
-    seen = torch.from_numpy(before.depth)[place].clamp(min=1e-6)
-    apart = relative_difference(depth_before.clamp(min=1e-6), seen) > settings.disocclusion_depth
-    colors = (torch.from_numpy(picture.color) - torch.from_numpy(before.color)[place]).abs().amax(-1)
-    opaque = torch.from_numpy(picture.alpha) >= settings.disocclusion_opacity
-    return inside & apart & opaque & (colors > settings.disocclusion_color)
 
 
 def windowed(view: Camera, window: tuple[int, int], rng: Generator) -> Camera:
@@ -347,8 +275,3 @@ def windowed(view: Camera, window: tuple[int, int], rng: Generator) -> Camera:
     )
     left, top = int(rng.integers(view.width - width + 1)), int(rng.integers(view.height - height + 1))
     return replace(view, width=width, height=height, cx=view.cx - left, cy=view.cy - top)
-
-
-def squared(difference: Float[Tensor, "h w 3"]) -> Float[Tensor, "h w"]:
-    """Mean over the channels."""
-    return difference.square().mean(-1)

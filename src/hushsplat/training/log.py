@@ -1,40 +1,87 @@
-"""What a run leaves to read: log.jsonl, events for TensorBoard, and a line now and then for whoever watches."""
+"""The progress and the log of a run: log.jsonl, and events for TensorBoard where it is installed."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from hushsplat.io.tensorboard import EventWriter
 from hushsplat.types.errors import TrainingError
 
-LOG = "log.jsonl"
+LOG, EVENTS = "log.jsonl", "events"
+FLUSH_SECONDS = 10  # how long events may wait in memory
+NO_TENSORBOARD = "no events are written; install TensorBoard with: pip install 'hushsplat[tensorboard]'"
 
 
-class Journal:
+@dataclass(frozen=True)
+class TrainProgress:
+    """What is known after a step of training.
+
+    Attributes:
+        stage: stage1 to stage4.
+        step: steps of this stage that are done.
+        steps: that it has.
+        seconds_left: until the end of this stage, at the pace so far.
+        metrics: loss and psnr of this step, and held-out metrics where they were measured.
+    """
+
+    stage: str
+    step: int
+    steps: int
+    seconds_left: float
+    metrics: Mapping[str, float]
+
+
+OnProgress = Callable[[TrainProgress], None]
+
+
+class RunLog:
     """Writes every entry to both logs; on resuming, entries after the checkpoint are dropped first."""
 
     def __init__(self, folder: Path, finished: list[str], stage: str | None, step: int) -> None:
-        self.path = folder / LOG
-        self._forget(finished, stage, step)
+        self.folder, self.path = folder, folder / LOG
+        self._drop_repeated(finished, stage, step)
         self._file = self.path.open("a", encoding="utf-8")
-        self._events = EventWriter(folder)
-        self._events.begin_session(step)
+        self._events: Any = None
+
+    def begin_stage(self, stage: str, done: int) -> None:
+        """Entries of this stage follow; `done` steps of it are logged already."""
+        self._close_events()
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            if not done:
+                self._write({"stage": stage, "step": 0, "note": NO_TENSORBOARD})
+            return
+        # A folder for each stage: purge_step makes TensorBoard drop every later step of the folder.
+        folder = self.folder / EVENTS / stage
+        self._events = SummaryWriter(str(folder), purge_step=done + 1, flush_secs=FLUSH_SECONDS)
 
     def write(self, stage: str, step: int, values: Mapping[str, float]) -> None:
         """One entry; `step` counts from 1."""
-        self._file.write(json.dumps({"stage": stage, "step": step, **values}) + "\n")
-        self._file.flush()
-        self._events.scalars(step, {f"{stage}/{name}": value for name, value in values.items()})
+        self._write({"stage": stage, "step": step, **values})
+        if self._events is not None:
+            for name, value in values.items():
+                self._events.add_scalar(name, value, step)
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """No more entries."""
         self._file.close()
-        self._events.close()
+        self._close_events()
 
-    def _forget(self, finished: list[str], stage: str | None, step: int) -> None:
+    def _write(self, entry: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(entry) + "\n")
+        self._file.flush()
+
+    def _close_events(self) -> None:
+        if self._events is not None:
+            self._events.close()
+        self._events = None
+
+    def _drop_repeated(self, finished: list[str], stage: str | None, step: int) -> None:
         """A run that was killed has logged steps that it has to do again."""
         if not self.path.exists():
             return
@@ -52,14 +99,23 @@ class Journal:
         self.path.write_text("".join(kept), encoding="utf-8")
 
 
-class Ticker:
-    """How fast it goes, and how long it will take."""
+def last_entries(folder: Path) -> dict[str, dict[str, float]]:
+    """The last entry of each stage: the numbers at its end."""
+    found = {}
+    for line in (folder / LOG).read_text(encoding="utf-8").splitlines():
+        entry = json.loads(line)
+        found[entry["stage"]] = {key: value for key, value in entry.items() if key not in ("stage", "step", "note")}
+    return found
+
+
+class TimeLeft:
+    """Extrapolates the time that the steps left will take."""
 
     def __init__(self, steps: int, done: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.steps, self.clock = steps, clock
         self.begin, self.first = clock(), done
 
-    def seconds_left(self, done: int) -> float:
-        """As fast as so far; infinity before the first step."""
+    def seconds(self, done: int) -> float:
+        """At the pace so far; infinity before the first step."""
         made = done - self.first
         return (self.steps - done) * (self.clock() - self.begin) / made if made > 0 else float("inf")

@@ -1,15 +1,13 @@
-"""How far a drawn picture is from a photograph: L1 and structural similarity, and the two regularisers of 2DGS."""
+"""Losses of stages 1 to 3: L1 and SSIM against a photograph, and the two regularisers of 2DGS."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from hushsplat.engines.cpu import _engine
+from hushsplat.engines.torch.ops import ssim
 from hushsplat.types.camera import Camera
 
 NORMAL = slice(3, 6)  # places in Drawing.geometry
@@ -20,30 +18,11 @@ def photometric_loss(
     color: Float[Tensor, "h w 3"],
     target: Float[Tensor, "h w 3"],
     dssim_share: float,  # 0..1, the rest is L1
+    threads: int = 0,
 ) -> Float[Tensor, ""]:
     """(1 - share) · L1 + share · (1 - SSIM), as 3DGS."""
     loss = (1 - dssim_share) * (color - target).abs().mean()
-    return loss + dssim_share * (1 - similarity(color, target)) if dssim_share else loss
-
-
-def similarity(color: Float[Tensor, "h w 3"], target: Float[Tensor, "h w 3"]) -> Float[Tensor, ""]:
-    """Mean SSIM (11 px Gaussian window of sigma 1.5); the gradient goes to `color` alone."""
-    return _Similarity.apply(color, target)
-
-
-class _Similarity(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, color: Tensor, target: Tensor) -> Tensor:
-        first, second = (tensor.detach().to("cpu", torch.float32).contiguous() for tensor in (color, target))
-        by_first = torch.empty_like(first)
-        mean = _engine.ssim(first.numpy(), second.numpy(), 0, by_first.numpy())
-        ctx.save_for_backward(by_first)
-        return torch.tensor(mean, dtype=color.dtype, device=color.device)
-
-    @staticmethod
-    def backward(ctx: Any, by_mean: Tensor) -> tuple[Tensor, None]:
-        (by_first,) = ctx.saved_tensors
-        return by_mean * by_first.to(by_mean.device), None
+    return loss + dssim_share * (1 - ssim(color, target, threads)) if dssim_share else loss
 
 
 def distortion(

@@ -1,4 +1,4 @@
-"""What the stages look at: pictures with cameras, those to learn from and those held out."""
+"""Training and held-out views: photographs with cameras, or renders where there are none."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32, UInt8
+from jaxtyping import Bool, Float, UInt8
 from numpy import ndarray as Array
 from torch import Tensor
 
-from hushsplat.engines.cpu.render_names import RenderOptions, render_sorted
+from hushsplat.engines.base import engine
 from hushsplat.io.captures.capture import covered_pixels, load_photograph
 from hushsplat.io.images import to_bytes
-from hushsplat.training.settings import TrainConfig
+from hushsplat.training.settings import TrainSettings
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import HOLD_OUT_EVERY, Capture, View
 from hushsplat.types.errors import TrainingError
 from hushsplat.types.framing import orbit_scene
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.options import RenderOptions
 
 EXTENT_MARGIN = 1.1  # 3DGS: the extent of a scene is this times the farthest camera's distance from the mean one
 
 
 @dataclass(frozen=True)
 class TargetView:
-    """One picture to come close to."""
+    """One view and its photograph."""
 
     name: str
     camera: Camera
@@ -63,14 +64,16 @@ class Photographs:
         return float(EXTENT_MARGIN * spread) or 1.0
 
 
-def load_photographs(capture: Capture, config: TrainConfig, loaded: Callable[[], None] = lambda: None) -> Photographs:
+def load_photographs(
+    capture: Capture, settings: TrainSettings, loaded: Callable[[], None] = lambda: None
+) -> Photographs:
     """All photographs at the width of training; `loaded` is called after each."""
     if len(capture.train) < 1:
         raise TrainingError(f"{capture.folder}: has {len(capture.views)} view; training needs at least 2.")
 
     def read(view: View) -> TargetView:
-        width = min(config.width, view.camera.width)
-        picture, camera = load_photograph(view, width=width, background=config.background)
+        width = min(settings.width, view.camera.width)
+        picture, camera = load_photograph(view, width=width, background=settings.background)
         covered = covered_pixels(view, width=width)
         loaded()
         return TargetView(view.name, camera, to_bytes(picture), None if covered.all() else covered)
@@ -78,13 +81,14 @@ def load_photographs(capture: Capture, config: TrainConfig, loaded: Callable[[],
     return Photographs([read(view) for view in capture.train], [read(view) for view in capture.held_out])
 
 
-def made_up_photographs(gaussians: Gaussians, config: TrainConfig) -> Photographs:
+def made_up_photographs(gaussians: Gaussians, settings: TrainSettings) -> Photographs:
     """Sorted renders of the scene itself, from cameras on rings around its bulk."""
-    count = config.stage3.made_up_views
-    options = RenderOptions(config.background, threads=config.threads)
-    views = []
-    for index, camera in enumerate(made_up_cameras(gaussians, count, config.width, config.seed)):
-        color = render_sorted(gaussians, camera, options, with_depth=False).color
+    count = settings.stage3.made_up_views
+    options = RenderOptions(settings.background, threads=settings.threads)
+    drawing, views = engine("cpu"), []
+    scene = drawing.upload(gaussians, options)
+    for index, camera in enumerate(made_up_cameras(gaussians, count, settings.width, settings.seed)):
+        color = drawing.render(scene, camera, "reference", options, with_depth=False).numpy().color
         views.append(TargetView(f"{index:04d}", camera, to_bytes(color)))
     kept = [view for index, view in enumerate(views) if index % HOLD_OUT_EVERY]
     return Photographs(kept, views[::HOLD_OUT_EVERY])
@@ -114,9 +118,3 @@ def _nearest_point(pose: Float[Array, "4 4"], centre: Float[Array, " 3"]) -> Flo
     """The point of the view's axis that is nearest to `centre`."""
     eye, forward = pose[:3, 3], pose[:3, 2]
     return eye + max(float((centre - eye) @ forward), 1e-3) * forward
-
-
-def psnr(color: Float32[Array, "h w 3"], target: Float32[Array, "h w 3"]) -> float:
-    """Decibels, of values clamped to 0..1."""
-    error = float(np.mean((np.clip(color, 0, 1) - target) ** 2))
-    return -10 * float(np.log10(max(error, 1e-10)))

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from hushsplat.engines.torch.lpips import Lpips
 from hushsplat.io.scenes.scene import load
-from hushsplat.training.first_surfels import first_surfels
-from hushsplat.training.flatten import flattened
+from hushsplat.training.first_surfels import first_surfels, flattened
 from hushsplat.training.joint_stage import JointStage, Subject
 from hushsplat.training.photographs import Photographs
-from hushsplat.training.settings import TrainConfig
+from hushsplat.training.settings import TrainSettings
 from hushsplat.training.stage import Plan
 from hushsplat.training.surfel_model import SurfelModel
 from hushsplat.training.surfel_stages import (
@@ -19,7 +18,7 @@ from hushsplat.training.surfel_stages import (
     STAGE2_PLY,
     STAGE3_PLY,
     OpacityStage,
-    PerPixelStage,
+    PixelOrderStage,
     VanillaStage,
 )
 from hushsplat.types.capture import Capture
@@ -28,40 +27,42 @@ from hushsplat.types.gaussians import Gaussians
 
 
 def plans_from_capture(
-    capture: Capture, photographs: Photographs, config: TrainConfig, lpips: Lpips | None = None
+    capture: Capture, photographs: Photographs, settings: TrainSettings, lpips: Lpips | None = None
 ) -> list[Plan]:
     """All four stages."""
 
     def begin_stage1(folder: Path) -> VanillaStage:
-        return VanillaStage(first_surfels(capture, photographs, config.stage1, config.seed), photographs, config)
+        return VanillaStage(first_surfels(capture, photographs, settings.stage1, settings.seed), photographs, settings)
 
     def begin_stage2(folder: Path) -> OpacityStage:
-        return OpacityStage(_model(folder, STAGE1_PLY), photographs, config)
+        return OpacityStage(_model(folder, STAGE1_PLY), photographs, settings)
 
-    def begin_stage3(folder: Path) -> PerPixelStage:
-        before = STAGE2_PLY if config.stage2.steps else STAGE1_PLY
-        return PerPixelStage(_model(folder, before), photographs, config)
+    def begin_stage3(folder: Path) -> PixelOrderStage:
+        before = STAGE2_PLY if settings.stage2.steps else STAGE1_PLY
+        return PixelOrderStage(_model(folder, before), photographs, settings)
 
     return [
-        Plan("stage1", config.stage1.steps, begin_stage1),
-        Plan("stage2", config.stage2.steps, begin_stage2),
-        Plan("stage3", config.stage3.steps, begin_stage3),
-        _stage4(photographs, config, lpips),
+        Plan("stage1", settings.stage1.steps, begin_stage1),
+        Plan("stage2", settings.stage2.steps, begin_stage2),
+        Plan("stage3", settings.stage3.steps, begin_stage3),
+        _stage4(photographs, settings, lpips),
     ]
 
 
 def plans_from_scene(
-    gaussians: Gaussians, photographs: Photographs, config: TrainConfig, lpips: Lpips | None = None
+    gaussians: Gaussians, photographs: Photographs, settings: TrainSettings, lpips: Lpips | None = None
 ) -> list[Plan]:
-    """Stages 3 and 4: a trained scene becomes surfels for per-pixel order."""
-    begin: Callable[[Path], PerPixelStage] = lambda folder: PerPixelStage(  # noqa: E731
-        SurfelModel.from_gaussians(flattened(gaussians)), photographs, config
+    """Stages 3 and 4: a trained scene becomes surfels for the order in every pixel."""
+    begin: Callable[[Path], PixelOrderStage] = lambda folder: PixelOrderStage(  # noqa: E731
+        SurfelModel.from_gaussians(flattened(gaussians)), photographs, settings
     )
-    return [Plan("stage3", config.stage3.steps, begin), _stage4(photographs, config, lpips, gaussians)]
+    return [Plan("stage3", settings.stage3.steps, begin), _stage4(photographs, settings, lpips, gaussians)]
 
 
-def _stage4(photographs: Photographs, config: TrainConfig, lpips: Lpips | None, given: Gaussians | None = None) -> Plan:
-    """Payload and denoiser, of the scene that the stages before have left; of the one given if there were none."""
+def _stage4(
+    photographs: Photographs, settings: TrainSettings, lpips: Lpips | None, given: Gaussians | None = None
+) -> Plan:
+    """Payload and denoiser, of the scene that the stages before have written; of the one given if there is none."""
 
     def begin(folder: Path) -> JointStage:
         last = next((name for name in (STAGE3_PLY, STAGE2_PLY, STAGE1_PLY) if (folder / name).exists()), None)
@@ -73,9 +74,9 @@ def _stage4(photographs: Photographs, config: TrainConfig, lpips: Lpips | None, 
             raise TrainingError(f"{folder}: stage 4 needs a scene; let one of the stages before it run.")
         train, held_out = ([view.camera for view in views] for views in (photographs.train, photographs.held_out))
         subject = Subject(scene, train, held_out, photographs.extent)
-        return JointStage(subject, config.stage4, config.seed, lpips)
+        return JointStage(subject, settings, lpips)
 
-    return Plan("stage4", config.stage4.steps, begin)
+    return Plan("stage4", settings.stage4.steps, begin)
 
 
 def _model(folder: Path, name: str) -> SurfelModel:

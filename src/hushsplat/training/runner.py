@@ -1,16 +1,15 @@
-"""Goes through the stages of a run, so that it can be killed at any moment and taken up again unharmed.
+"""Runs the stages one after the other; a run can be killed at any moment and resumed.
 
 A run's folder has config.json, what finished stages wrote, checkpoint.safetensors of the stage that is not finished,
-log.jsonl, events for TensorBoard and previews. A stage's input is always what earlier stages wrote, never what is left
-of them in memory: that is how a resumed run sees it, too.
+log.jsonl, events for TensorBoard and previews. A stage reads what earlier stages wrote, never what they left in memory:
+a resumed run sees the same.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -20,8 +19,8 @@ from torch import Tensor
 
 from hushsplat.io.atomic import atomic_write
 from hushsplat.io.images import save_image
-from hushsplat.training.log import Journal, Ticker
-from hushsplat.training.settings import TrainConfig, checked, config_from_text, config_text
+from hushsplat.training.log import OnProgress, RunLog, TimeLeft, TrainProgress
+from hushsplat.training.settings import TrainSettings, settings_from_json, settings_json
 from hushsplat.training.stage import Plan, Stage
 from hushsplat.types.errors import TrainingError
 
@@ -29,32 +28,17 @@ CONFIG, CHECKPOINT, FINISHED, PREVIEWS = "config.json", "checkpoint.safetensors"
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")  # how PyTorch says it
 
 
-@dataclass(frozen=True)
-class Progress:
-    """Told after every step."""
-
-    stage: str
-    step: int  # done so far
-    steps: int
-    seconds_left: float
-    metrics: dict[str, float]
-
-
-Watch = Callable[[Progress], None]
-
-
-def begin_run(folder: Path, config: TrainConfig, source: dict[str, str]) -> None:
+def begin_run(folder: Path, settings: TrainSettings, source: dict[str, str]) -> None:
     """Make the folder of a new run; one that is there already is not touched."""
-    checked(config)
     if (folder / CONFIG).exists():
         raise TrainingError(f"{folder}: there is a run already; go on with --resume, or choose another folder.")
     folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"source": source, "config": json.loads(config_text(config))}, indent=2) + "\n"
+    text = json.dumps({"source": source, "config": settings_json(settings)}, indent=2) + "\n"
     with atomic_write(folder / CONFIG) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def read_run(folder: Path) -> tuple[TrainConfig, dict[str, str]]:
+def read_run(folder: Path) -> tuple[TrainSettings, dict[str, str]]:
     """The settings of a run and what it was begun with."""
     path = folder / CONFIG
     try:
@@ -65,15 +49,15 @@ def read_run(folder: Path) -> tuple[TrainConfig, dict[str, str]]:
         raise TrainingError(f"{path}: cannot be read: {error}.") from error
     if not isinstance(found, dict) or not isinstance(found.get("source"), dict):
         raise TrainingError(f"{path}: is not the config of a run; expected 'source' and 'config'.")
-    return config_from_text(json.dumps(found.get("config")), str(path)), found["source"]
+    return settings_from_json(TrainSettings, found.get("config"), str(path)), found["source"]
 
 
-def run_stages(folder: Path, plans: Sequence[Plan], config: TrainConfig, watch: Watch) -> None:
-    """Begin or go on, to the end of the last plan."""
+def run_stages(folder: Path, plans: Sequence[Plan], settings: TrainSettings, on_progress: OnProgress) -> None:
+    """Begin or resume, to the end of the last plan."""
     (folder / PREVIEWS).mkdir(exist_ok=True)
     finished = _finished(folder)
     at_stage, at_step, state = _read_checkpoint(folder / CHECKPOINT)
-    journal = Journal(folder, finished, at_stage, at_step)
+    log, torch_threads = RunLog(folder, finished, at_stage, at_step), torch.get_num_threads()
     try:
         for plan in plans:
             if plan.name in finished or plan.steps == 0:
@@ -85,32 +69,34 @@ def run_stages(folder: Path, plans: Sequence[Plan], config: TrainConfig, watch: 
             if at_stage == plan.name and state is not None:
                 stage.load(state)
                 done, state = at_step, None
-            _run_stage(stage, plan, done, folder, config, journal, watch)
+            log.begin_stage(plan.name, done)
+            _run_stage(stage, plan, done, folder, settings, log, on_progress)
             finished.append(plan.name)
             with atomic_write(folder / FINISHED) as temporary:
                 temporary.write_text(json.dumps(finished), encoding="utf-8")
             (folder / CHECKPOINT).unlink(missing_ok=True)
     finally:
-        journal.close()
+        log.close()
+        torch.set_num_threads(torch_threads)
 
 
 def _run_stage(
-    stage: Stage, plan: Plan, done: int, folder: Path, config: TrainConfig, journal: Journal, watch: Watch
+    stage: Stage, plan: Plan, done: int, folder: Path, settings: TrainSettings, log: RunLog, on_progress: OnProgress
 ) -> None:
-    ticker = Ticker(plan.steps, done)
+    left = TimeLeft(plan.steps, done)
     for index in range(done, plan.steps):
         metrics = _step(stage, plan, index, folder)
         count = index + 1
         last = count == plan.steps
-        if last or count % config.measure_every == 0:
+        if last or count % settings.measure_every == 0:
             metrics = {**metrics, **stage.measure()}
-        if last or count % config.log_every == 0 or count % config.measure_every == 0:
-            journal.write(plan.name, count, metrics)
-        if last or count % config.preview_every == 0:
+        if last or count % settings.log_every == 0 or count % settings.measure_every == 0:
+            log.write(plan.name, count, metrics)
+        if last or count % settings.preview_every == 0:
             save_image(stage.preview(), folder / PREVIEWS / f"{plan.name}-{count:06d}.png")
-        if not last and count % config.checkpoint_every == 0:
+        if not last and count % settings.checkpoint_every == 0:
             _write_checkpoint(folder / CHECKPOINT, plan.name, count, stage.state())
-        watch(Progress(plan.name, count, plan.steps, ticker.seconds_left(count), metrics))
+        on_progress(TrainProgress(plan.name, count, plan.steps, left.seconds(count), metrics))
     stage.finish(folder)
 
 

@@ -1,242 +1,321 @@
-"""How a scene is trained, as plain data: the stages' settings, the presets, and how they are kept beside a run.
+"""How a scene is trained: the settings of the stages, the presets, and their JSON beside a run.
 
-Numbers are of 2DGS and 3DGS where they have them and of the paper (appendix, "Training") where it says so.
+Numbers are those of 2DGS and 3DGS where they have them, and the paper's (appendix, "Training") where it names them.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, Literal, TypeVar, get_origin, get_type_hints
 
-from hushsplat.training.stage4_settings import ChainSizes, Stage4
-from hushsplat.types.errors import TrainingError
+from hushsplat.types.errors import HushsplatError, TrainingError
+from hushsplat.types.options import MAX_THREADS
+from hushsplat.types.settings import Settings, documented, setting
+
+TABLE = "Paper, Stage-4 training configuration"
+LARGEST_SEED = 2**32 - 1
+
+Kind = TypeVar("Kind", bound=Settings)
 
 
+@documented
 @dataclass(frozen=True)
-class Rates:
+class Rates(Settings):
     """Step sizes of Adam."""
 
-    position: float = 1.6e-4  # > 0, times the extent of the cameras: at the start
-    position_end: float = 1.6e-6  # > 0: at the end; falls exponentially in between
-    harmonics: float = 2.5e-3  # > 0: of the constant band; the others get a twentieth
-    opacity: float = 0.05  # > 0: of the logit
-    scale: float = 5e-3  # > 0: of the logarithm
-    rotation: float = 1e-3  # > 0: of the quaternion
-    end_share: float = 1.0  # 0..1: what is left of the other rates at the end
+    error: ClassVar[type[HushsplatError]] = TrainingError
+
+    position: float = setting(1.6e-4, "at the start, times the extent of the cameras.", low=0)
+    position_end: float = setting(1.6e-6, "at the end; falls exponentially in between.", low=0)
+    harmonics: float = setting(2.5e-3, "of the constant band; the others get a twentieth.", low=0)
+    opacity: float = setting(0.05, "of the logit.", low=0)
+    scale: float = setting(5e-3, "of the logarithm.", low=0)
+    rotation: float = setting(1e-3, "of the quaternion.", low=0)
+    end_share: float = setting(1.0, "what is left of the other rates at the end.", low=0, high=1)
 
 
+@documented
 @dataclass(frozen=True)
-class Densification:
+class Densification(Settings):
     """When surfels are added, removed and made transparent."""
 
-    first_step: int = 500  # nothing before this step
-    last_step: int = 15_000  # nothing after this step
-    every: int = 100  # steps, >= 1
-    gradient: float = 2e-4  # > 0: mean screen-space gradient (picture = -1..1) from which a surfel is cloned or split
-    dense_share: float = 0.01  # > 0, of the extent: larger surfels are split, smaller ones cloned
-    prune_opacity: float = 0.05  # 0..1: less opaque surfels are removed; 2DGS
-    prune_share: float = 0.1  # > 0, of the extent: larger surfels are removed once opacities were reset
-    reset_every: int = 3_000  # steps, >= 1: all opacities fall to `reset_opacity`
-    reset_opacity: float = 0.01  # 0..1
-    most_surfels: int = 3_000_000  # >= 1: paper, "we cap the Gaussian count at 3-million"
-    # Ours: room for surfels grows evenly from the first to the last step, and the strongest wishes come first; else a
-    # low `gradient` fills all room with the blurred surfels of the first few hundred steps.
-    even_growth: bool = False
+    error: ClassVar[type[HushsplatError]] = TrainingError
+
+    first_step: int = setting(500, "nothing is added or removed up to this step.", low=0)
+    last_step: int = setting(15_000, "nothing is added or removed after this step.", low=0)
+    every: int = setting(100, "how often surfels are added and removed.", unit="steps", low=1)
+    gradient: float = setting(
+        2e-4,
+        "mean screen-space gradient (the picture is -1..1) from which a surfel is cloned or split.",
+        low=0,
+        above=True,
+        source="3DGS",
+    )
+    dense_share: float = setting(0.01, "of the extent: larger surfels are split, smaller ones cloned.", low=0)
+    prune_opacity: float = setting(0.05, "less opaque surfels are removed.", low=0, high=1, source="2DGS")
+    prune_share: float = setting(0.1, "of the extent: larger surfels are removed after the first reset.", low=0)
+    reset_every: int = setting(3_000, "how often all opacities fall to `reset_opacity`.", unit="steps", low=1)
+    reset_opacity: float = setting(0.01, "what opacities are reset to.", low=0, high=1, above=True)
+    most_surfels: int = setting(
+        3_000_000, "largest number of surfels.", low=1, source='Paper, "we cap the Gaussian count at 3-million"'
+    )
+    even_growth: bool = setting(
+        False,
+        "let the number of surfels grow evenly, the largest gradients first; else a low `gradient` spends the "
+        "whole number on the blurred surfels of the first few hundred steps.",
+        source="Ours",
+    )
 
 
+@documented
 @dataclass(frozen=True)
-class Stage1:
-    """Vanilla 2DGS from sparse points, sorted."""
+class Stage1(Settings):
+    """Vanilla 2DGS from sparse points, sorted by the depth of the centres."""
 
-    steps: int = 30_000  # >= 1: paper
-    rates: Rates = field(default_factory=Rates)
-    densification: Densification = field(default_factory=Densification)
-    sh_degree: int = 3  # 0..3
-    sh_every: int = 1_000  # steps, >= 1: after which one more band of harmonics is trained
-    dssim: float = 0.2  # 0..1: share of 1 - SSIM in the loss, the rest is L1
-    normal_weight: float = 0.0  # >= 0: normal consistency; 2DGS has 0.05. Paper: off, it costs about 1 dB
-    normal_from: int = 7_000  # step from which it counts
-    distortion_weight: float = 0.0  # >= 0: depth distortion; 2DGS has 1000 indoors, 100 outdoors, and 0 by default
-    distortion_from: int = 3_000  # step from which it counts
-    most_points: int = 100_000  # >= 1: of the capture's points to begin with
-    random_points: int = 50_000  # >= 1: in place of points where the capture has none
+    error: ClassVar[type[HushsplatError]] = TrainingError
+
+    steps: int = setting(30_000, "length of the stage.", low=1, source="Paper")
+    rates: Rates = setting(Rates(), "step sizes of Adam.")
+    densification: Densification = setting(Densification(), "when surfels are added and removed.")
+    sh_degree: int = setting(3, "degree of the spherical harmonics.", low=0, high=3)
+    sh_every: int = setting(1_000, "how often one more band of harmonics is trained.", unit="steps", low=1)
+    dssim: float = setting(0.2, "share of 1 - SSIM in the loss, the rest is L1.", low=0, high=1, source="3DGS")
+    normal_weight: float = setting(
+        0.0, "weight of the normal consistency.", low=0, source="2DGS: 0.05. Paper: off, it costs about 1 dB"
+    )
+    normal_from: int = setting(7_000, "step from which normal consistency counts.", low=0, source="2DGS")
+    distortion_weight: float = setting(
+        0.0, "weight of the depth distortion.", low=0, source="2DGS: 1000 indoors, 100 outdoors, 0 by default"
+    )
+    distortion_from: int = setting(3_000, "step from which depth distortion counts.", low=0, source="2DGS")
+    most_points: int = setting(100_000, "how many of the capture's points to begin with.", low=1)
+    random_points: int = setting(50_000, "in place of points where the capture has none.", low=1)
 
 
+@documented
 @dataclass(frozen=True)
-class Stage2:
+class Stage2(Settings):
     """Opacity only, sorted: floaters fade and are removed; geometry and colour stay."""
 
-    steps: int = 1_000  # >= 0: paper
-    penalty: float = 0.003  # >= 0: weight of the mean opacity in the loss; paper
-    prune_opacity: float = 0.05  # 0..1: less opaque surfels are removed at the end; paper
-    rate: float = 0.05  # > 0: of the logit of opacity
-    dssim: float = 0.2  # 0..1
+    error: ClassVar[type[HushsplatError]] = TrainingError
+
+    steps: int = setting(1_000, "length of the stage, 0 leaves it out.", low=0, source="Paper")
+    penalty: float = setting(0.003, "weight of the mean opacity in the loss.", low=0, source="Paper")
+    prune_opacity: float = setting(0.05, "less opaque surfels are removed at the end.", low=0, high=1, source="Paper")
+    rate: float = setting(0.05, "Adam's step size of the logit of opacity.", low=0)
+    dssim: float = setting(0.2, "share of 1 - SSIM in the loss.", low=0, high=1)
 
 
+@documented
 @dataclass(frozen=True)
-class Stage3:
-    """Everything once more, through the per-pixel renderer."""
+class Stage3(Settings):
+    """Everything once more, sorted in every pixel."""
 
-    steps: int = 3_000  # >= 0: paper
-    rates: Rates = field(  # ours: begins where stage 1 has nearly ended
-        default_factory=lambda: Rates(position=1.6e-5, opacity=0.025, end_share=0.1)
+    error: ClassVar[type[HushsplatError]] = TrainingError
+
+    steps: int = setting(3_000, "length of the stage, 0 leaves it out.", low=0, source="Paper")
+    rates: Rates = setting(
+        Rates(position=1.6e-5, opacity=0.025, end_share=0.1),
+        "step sizes of Adam.",
+        source="Ours: they begin where stage 1 has nearly ended",
     )
-    dssim: float = 0.2  # 0..1
-    made_up_views: int = 120  # >= 2: cameras where there are no photographs, around the scene
-    least_opacity: float = 0.005  # 0..1: less opaque surfels are removed at the end
+    dssim: float = setting(0.2, "share of 1 - SSIM in the loss.", low=0, high=1)
+    made_up_views: int = setting(120, "cameras around the scene where there are no photographs.", low=2)
+    least_opacity: float = setting(0.005, "less opaque surfels are removed at the end.", low=0, high=1)
 
 
+@documented
 @dataclass(frozen=True)
-class TrainConfig:
-    """All that decides what a run gives; the same on the same machine gives the same weights."""
+class ChainSizes(Settings):
+    """How far chains of cameras move."""
 
-    stage1: Stage1 = field(default_factory=Stage1)
-    stage2: Stage2 = field(default_factory=Stage2)
-    stage3: Stage3 = field(default_factory=Stage3)
-    stage4: Stage4 = field(default_factory=Stage4)
-    width: int = 1600  # px, >= 8: photographs are made this wide, never wider than they are; paper
-    background: tuple[float, float, float] = (0.0, 0.0, 0.0)  # RGB 0..1 behind the scene
-    seed: int = 0  # another seed, another order of views
-    checkpoint_every: int = 500  # steps, >= 1
-    measure_every: int = 2_000  # steps, >= 1: between two looks at the held-out views
-    preview_every: int = 500  # steps, >= 1
-    log_every: int = 10  # steps, >= 1
-    threads: int = 0  # 0: all cores; changes no weight
+    error: ClassVar[type[HushsplatError]] = TrainingError
 
-
-def _small() -> TrainConfig:
-    """What two CPU cores do in under an hour: ours, tried on bonsai at width 400 (docs/training.md).
-
-    In so few steps opacities that were reset do not come back, so they are not reset.
-    """
-    densification = Densification(
-        first_step=300,
-        last_step=4_500,
-        gradient=1e-4,
-        prune_opacity=0.005,
-        reset_every=10_000,
-        most_surfels=150_000,
-        even_growth=True,
+    angle_deg: float = setting(3.0, "largest perturbation.", unit="degrees", low=0, source=TABLE)
+    position_share: float = setting(0.003, "of the scene's radius: largest perturbation.", low=0, source=TABLE)
+    meter: float = setting(1.0, "one metre; captures do not know their scale.", unit="world units", low=0, above=True)
+    dolly_m: tuple[float, float] = setting(
+        (0.5, 1.1), "shortest and longest lateral dolly.", unit="metres", low=0, source=TABLE
     )
-    return TrainConfig(
-        stage1=Stage1(steps=7_000, densification=densification, sh_degree=2),
-        stage2=Stage2(steps=300),
-        stage3=Stage3(steps=1_000),
-        stage4=Stage4(
-            steps=1_500,
-            transfer=True,
-            network_rate=5e-4,
-            votes=1.0,
-            chains=ChainSizes(pace_share=0.5),
-            window=(200, 144),
+    drift_share: float = setting(0.25, "of the chains that drift.", low=0, high=1, source=TABLE)
+    dolly_share: float = setting(
+        0.25, "of the chains that dolly; the other three classes share the rest.", low=0, high=1, source=TABLE
+    )
+    pace_share: float = setting(
+        0.0, "of all chains that move at `pace_px` in place of the paper's classes.", low=0, high=1, source="Ours"
+    )
+    pace_px: tuple[float, float] = setting(
+        (0.05, 12.0),
+        "slowest and fastest pace, uniform in the logarithm.",
+        unit="px per frame",
+        low=0,
+        above=True,
+        source="Ours",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.drift_share + self.dolly_share > 1:
+            raise TrainingError(
+                f"drift_share and dolly_share must not be more than 1 together, "
+                f"got {self.drift_share:g} and {self.dolly_share:g}."
+            )
+        for name in ("dolly_m", "pace_px"):
+            first, last = getattr(self, name)
+            if first > last:
+                raise TrainingError(f"{name} must be a number and one that is not smaller, got {first:g} and {last:g}.")
+
+
+@documented
+@dataclass(frozen=True)
+class Stage4(Settings):
+    """Payload and denoiser, the scene frozen."""
+
+    error: ClassVar[type[HushsplatError]] = TrainingError
+
+    steps: int = setting(
+        15_000, "length of the stage, 0 leaves it out.", low=0, source=f"{TABLE}; 4000 as transfer from trained weights"
+    )
+    transfer: bool = setting(
+        False, "begin with the weights of the package and use the weights of the paper's fast transfer."
+    )
+    payload: bool = setting(True, "train a payload; without it only the networks, zero-shot.")
+    target: Literal["reference", "exact"] = setting(
+        "reference", "the clean picture: sorted by centres (paper) or in every pixel."
+    )
+    network_rate: float = setting(1e-3, "Adam's step size of the networks.", low=0, source="Ours")
+    payload_rate: float = setting(2e-2, "Adam's step size of the payload.", low=0, source="Ours")
+    gamma_rate: float = setting(
+        1e-2, "Adam's step size of the gate's gamma, about 10 where weights are about 1.", low=0, source="Ours"
+    )
+    end_share: float = setting(
+        0.01, "what is left of all three rates at the end; they fall along a cosine.", low=0, high=1, source="Ours"
+    )
+    clip_gradient: float = setting(
+        1.0, "largest norm of the gradient of the networks and gamma together.", low=0, above=True, source="Ours"
+    )
+
+    ssim: float = setting(0.05, "weight of 1 - SSIM beside L1.", low=0, source=TABLE)
+    lpips: float = setting(0.01, "weight of LPIPS, where its weights are given.", low=0, source=TABLE)
+    accumulated: float = setting(0.2, "weight of the accumulated path's own L1.", low=0, source=TABLE)
+    trust_loss: float = setting(
+        0.0,
+        "weight of the trust loss, the convex surrogate whose minimum is the inverse-variance weight.",
+        low=0,
+        source="Ours; the paper has none",
+    )
+
+    temporal_share: float = setting(0.7, "of the steps that have a history.", low=0, high=1, source=TABLE)
+    suffix_frames: int = setting(8, "the last frames of a chain are stochastic.", low=1, source=f"{TABLE}: K")
+    longest_chain: int = setting(
+        128,
+        "length of the chains at the end of the curriculum, which begins with 2.",
+        unit="frames",
+        low=2,
+        source=TABLE,
+    )
+    curriculum_share: float = setting(
+        0.8, "of the steps, after which chains are as long as they get.", low=0, high=1, above=True, source="Ours"
+    )
+    chains: ChainSizes = setting(ChainSizes(), "how far chains move.")
+    window: tuple[int, int] = setting(
+        (0, 0), "the part of a view that is drawn in a step; 0: all of it.", unit="px", low=0
+    )
+
+    near_static: float = setting(
+        0.01, "weight that pulls both trusts to 1 on near-static chains; half of it in transfer.", low=0, source=TABLE
+    )
+    disocclusion: float = setting(
+        0.03, "weight that pulls the trusts to 0 in disoccluded pixels; 0.05 more in transfer.", low=0, source=TABLE
+    )
+    disocclusion_depth: float = setting(
+        0.02, "relative depth difference above which a pixel is disoccluded.", low=0, source=TABLE
+    )
+    disocclusion_opacity: float = setting(0.6, "only where the scene is this opaque.", low=0, high=1, source=TABLE)
+    disocclusion_color: float = setting(0.05, "only where the colour differs by more.", low=0, source=TABLE)
+    symmetry: float = setting(0.01, "weight that pulls the axes of the filter together.", low=0, source=TABLE)
+    gate_warmup: int = setting(2_000, "only the denoised path is shown.", unit="steps", low=0, source=TABLE)
+
+
+@documented
+@dataclass(frozen=True)
+class TrainSettings(Settings):
+    """All that decides what a run gives; the same settings on the same machine give the same scene."""
+
+    error: ClassVar[type[HushsplatError]] = TrainingError
+
+    stage1: Stage1 = setting(Stage1(), "vanilla 2DGS.")
+    stage2: Stage2 = setting(Stage2(), "opacities only.")
+    stage3: Stage3 = setting(Stage3(), "everything, sorted in every pixel.")
+    stage4: Stage4 = setting(Stage4(), "payload and denoiser.")
+    width: int = setting(
+        1600, "photographs are made this wide, never wider than they are.", unit="px", low=8, source="Paper"
+    )
+    background: tuple[float, float, float] = setting((0.0, 0.0, 0.0), "RGB behind the scene.", low=0, high=1)
+    seed: int = setting(0, "another seed, another order of views.", low=0, high=LARGEST_SEED)
+    checkpoint_every: int = setting(500, "how often a checkpoint is written.", unit="steps", low=1)
+    measure_every: int = setting(2_000, "how often the held-out views are measured.", unit="steps", low=1)
+    preview_every: int = setting(500, "how often a preview is written.", unit="steps", low=1)
+    log_every: int = setting(10, "how often the log is written.", unit="steps", low=1)
+    threads: int = setting(0, "workers of the CPU engine, 0: all cores; changes no result.", low=0, high=MAX_THREADS)
+
+
+# What two CPU cores do in under an hour: ours, tried on bonsai at width 400 (docs/training.md). In so few steps
+# opacities that were reset do not come back, so they are not reset.
+SMALL = TrainSettings(
+    stage1=Stage1(
+        steps=7_000,
+        densification=Densification(
+            first_step=300,
+            last_step=4_500,
+            gradient=1e-4,
+            prune_opacity=0.005,
+            reset_every=10_000,
+            most_surfels=150_000,
+            even_growth=True,
         ),
-        width=400,
-        measure_every=1_000,
-    )
+        sh_degree=2,
+    ),
+    stage2=Stage2(steps=300),
+    stage3=Stage3(steps=1_000),
+    stage4=Stage4(
+        steps=1_500,
+        transfer=True,
+        network_rate=5e-4,
+        trust_loss=1.0,
+        chains=ChainSizes(pace_share=0.5),
+        window=(200, 144),
+    ),
+    width=400,
+    measure_every=1_000,
+)
+PRESETS = {"paper": TrainSettings(), "small": SMALL}
 
 
-PRESETS = {"paper": TrainConfig(), "small": _small()}
-
-Config = TypeVar("Config")
-
-
-def config_text(config: TrainConfig) -> str:
-    """The settings as JSON, all of them."""
-    return json.dumps(asdict(config), indent=2) + "\n"
+def settings_json(settings: Settings) -> dict[str, Any]:
+    """All settings as JSON values."""
+    return json.loads(json.dumps(asdict(settings)))
 
 
-def config_from_text(text: str, name: str) -> TrainConfig:
-    """The settings of a run; what is missing, unknown or of another kind is named."""
-    try:
-        values = json.loads(text)
-    except ValueError as error:
-        raise TrainingError(f"{name}: is not JSON: {error}.") from error
-    return checked(_filled(TrainConfig, values, name, ""))
-
-
-def _filled(kind: type[Config], values: Any, name: str, place: str) -> Config:
-    if not isinstance(values, dict):
-        raise TrainingError(f"{name}: {place or 'the file'} must be an object of settings.")
-    hints = get_type_hints(kind)
-    known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
+def settings_from_json(kind: type[Kind], values: Any, name: str, place: str = "") -> Kind:
+    """Settings from JSON values; what is missing, unknown or out of range is named (`name` is the file)."""
+    if not isinstance(values, Mapping):
+        raise TrainingError(f"{name}: {place.rstrip('.') or 'the file'} must be an object of settings.")
+    hints, known = get_type_hints(kind), [each.name for each in fields(kind)]
     for key in [*(k for k in values if k not in known), *(k for k in known if k not in values)]:
         word = "is missing" if key in known else "is unknown"
         raise TrainingError(f"{name}: setting '{place}{key}' {word}; the run was made by another version.")
-    found = {key: _value(hints[key], values[key], name, f"{place}{key}") for key in known}
-    return kind(**found)
-
-
-def _value(hint: Any, value: Any, name: str, place: str) -> Any:
-    if is_dataclass(hint):
-        return _filled(hint, value, name, f"{place}.")  # type: ignore[arg-type]
-    if hint in (int, bool) and type(value) is hint:
-        return value
-    if hint is float and type(value) in (int, float):
-        return float(value)
-    if get_origin(hint) is Literal and value in get_args(hint):
-        return value
-    if get_origin(hint) is tuple and isinstance(value, list) and len(value) == len(get_args(hint)):
-        return tuple(_value(kind, each, name, place) for kind, each in zip(get_args(hint), value, strict=True))
-    raise TrainingError(f"{name}: setting '{place}' is {value!r}, which is of another kind than expected.")
-
-
-LEAST: dict[str, float] = {  # fields that must be at least this, wherever they are
-    "width": 8,
-    "checkpoint_every": 1,
-    "measure_every": 1,
-    "preview_every": 1,
-    "log_every": 1,
-    "every": 1,
-    "reset_every": 1,
-    "sh_every": 1,
-    "most_surfels": 1,
-    "most_points": 1,
-    "random_points": 1,
-    "made_up_views": 2,
-    "suffix_frames": 1,
-    "longest_chain": 2,
-}
-SHARES = (  # 0..1
-    *("dssim", "prune_opacity", "reset_opacity", "least_opacity", "end_share"),
-    *("temporal_share", "drift_share", "dolly_share", "pace_share", "disocclusion_opacity"),
-)
-FREE = ("seed", "background", "first_step", "last_step", "normal_from", "distortion_from")
-
-
-def checked(config: TrainConfig) -> TrainConfig:
-    """The settings themselves, if every one of them makes sense."""
-    _check(config, "")
-    if not 0 <= config.stage1.sh_degree <= 3:
-        raise TrainingError(f"stage1.sh_degree must lie in 0..3, got {config.stage1.sh_degree}.")
-    if not 0 <= config.seed < 2**32:
-        raise TrainingError(f"seed must lie in 0..2^32 - 1, got {config.seed}.")
-    chains = config.stage4.chains
-    if chains.drift_share + chains.dolly_share > 1:
-        raise TrainingError(
-            f"stage4.chains: drift_share and dolly_share must not be more than 1 together, got {chains}."
-        )
-    if not (chains.meter > 0 and chains.pace_px[0] > 0):
-        raise TrainingError(f"stage4.chains: meter and pace_px must be more than 0, got {chains}.")
-    if min(config.stage4.window) < 0:
-        raise TrainingError(f"stage4.window must not be negative, got {config.stage4.window}.")
-    if config.stage1.steps < 1:
-        raise TrainingError(f"stage1.steps must be at least 1, got {config.stage1.steps}.")
-    return config
-
-
-def _check(part: Any, place: str) -> None:
-    for each in fields(part):
-        value, name = getattr(part, each.name), f"{place}{each.name}"
-        if is_dataclass(value):
-            _check(value, f"{name}.")
-        elif each.name in SHARES:
-            if not 0 <= value <= 1:
-                raise TrainingError(f"{name} must lie in 0..1, got {value}.")
-        elif isinstance(value, str) or each.name in FREE:
-            continue
-        elif isinstance(value, tuple):
-            if not 0 <= value[0] <= value[-1] < float("inf") and each.name != "window":
-                raise TrainingError(f"{name} must be from a number to one that is not smaller, got {value}.")
-        elif not LEAST.get(each.name, 0) <= value < float("inf"):
-            raise TrainingError(f"{name} must be at least {LEAST.get(each.name, 0):g}, got {value}.")
+    found = {}
+    for key in known:
+        value, hint = values[key], hints[key]
+        if isinstance(hint, type) and issubclass(hint, Settings):
+            value = settings_from_json(hint, value, name, f"{place}{key}.")
+        elif get_origin(hint) is tuple and isinstance(value, list):
+            value = tuple(value)
+        found[key] = value
+    try:
+        return kind(**found)
+    except TrainingError as error:
+        raise TrainingError(f"{name}: {place}{error}") from None

@@ -1,4 +1,4 @@
-"""What the runner (`run.py`) knows about a stage of training."""
+"""What the runner (`runner.py`) knows about a stage of training."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from torch import Tensor
 
 @runtime_checkable
 class Stage(Protocol):
-    """Training that goes step by step and can be put away at any step and taken up again.
+    """Training that goes step by step and can be checkpointed and resumed at any step.
 
-    All chance must come from the config's seed and the number of the step, or be part of `state`: a stage that was put
-    away and taken up must give the same bits as one that was not.
+    All randomness must come from the settings' seed and the number of the step, or be part of `state`: a stage that was
+    resumed must give the same bits as one that was not interrupted.
     """
 
     def step(self, index: int) -> dict[str, float]:
         """Do step `index` (from 0); what to log, `loss` among it."""
 
     def preview(self) -> Float32[Array, "h w 3"]:
-        """A picture of how far it is."""
+        """A picture of the current result."""
 
     def measure(self) -> dict[str, float]:
         """Held-out quality, such as psnr and ssim."""
@@ -46,6 +46,6 @@ class Plan:
     name: str  # such as "stage1": names files and log entries
     steps: int
     begin: Callable[[Path], Stage]
-    # Threads of PyTorch's own, 0 leaves them as they are. Ours, measured: a step on the engine has so little left for
+    # Threads of PyTorch's own, 0 leaves them as they are. Ours, measured: a step on the engine leaves so little to
     # PyTorch that its threads mostly spin, at five times the processor time on a busy machine.
     torch_threads: int = 1

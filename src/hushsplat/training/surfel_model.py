@@ -1,4 +1,4 @@
-"""The surfels under training: their raw parameters and the memory of Adam, which grow and shrink together."""
+"""The surfels under training: raw parameters and the moments of Adam, which grow and shrink together."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy import ndarray as Array
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from hushsplat.engines.cpu import _engine
+from hushsplat.engines.torch.ops import Adam
 from hushsplat.engines.torch.raster import SurfelTensors
 from hushsplat.types.errors import TrainingError
 from hushsplat.types.gaussians import Gaussians
 
-BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-15  # 3DGS
+ADAM = Adam()
 SH_REST_SHARE = 1 / 20  # of the constant band's rate; 3DGS
 MOST_OPAQUE = 0.9999  # ours: a logit must be finite, and what lies behind must keep a gradient
 COLUMNS = {"means": 3, "log_scales": 2, "quaternions": 4, "logits": 1}
@@ -62,19 +62,16 @@ class SurfelModel:
     def update(self, leaves: Mapping[str, Tensor], rates: Mapping[str, float], threads: int) -> None:
         """One step of Adam on the parameters that have a rate."""
         self.updates += 1
-        first_scale = 1 / (1 - BETA1**self.updates)
-        second_scale = (1 - BETA2**self.updates) ** -0.5
         for name, rate in rates.items():
             gradient = leaves[name].grad
             if gradient is None:
-                raise TrainingError(f"{name} has no gradient; this is a mistake in hushsplat.")
+                raise TrainingError(f"{name} has no gradient; this is a bug of hushsplat.")
             trained = gradient.flatten(1).contiguous()
-            sizes = np.full(trained.shape[1], rate * first_scale, dtype=np.float32)
+            shares = np.ones(trained.shape[1], dtype=np.float32)
             if name == "sh":
-                sizes[3:] *= SH_REST_SHARE
-            tensors = self.values[name], self.moments["first"][name], self.moments["second"][name]
-            values, first, second = (tensor.flatten(1).numpy() for tensor in tensors)
-            _engine.adam(values, trained.numpy(), first, second, sizes, BETA1, BETA2, second_scale, EPSILON, threads)
+                shares[3:] = SH_REST_SHARE
+            first, second = (self.moments[kind][name].flatten(1) for kind in MOMENTS)
+            ADAM.step(self.values[name].flatten(1), trained, (first, second), rate, shares, self.updates, threads)
 
     def take(self, index: Int[Tensor, " m"]) -> None:
         """Only these surfels are left, in this order."""
@@ -83,14 +80,14 @@ class SurfelModel:
                 table[name] = table[name][index].contiguous()
 
     def append(self, rows: Mapping[str, Float[Tensor, ...]]) -> None:
-        """More surfels, which Adam knows nothing about yet."""
+        """More surfels, with moments of 0."""
         for name, fresh in rows.items():
             self.values[name] = torch.cat([self.values[name], fresh])
             for kind in MOMENTS:
                 self.moments[kind][name] = torch.cat([self.moments[kind][name], torch.zeros_like(fresh)])
 
     def set_logits(self, logits: Float[Tensor, "n 1"]) -> None:
-        """Other opacities, and no memory of what they were."""
+        """Other opacities, with moments of 0."""
         self.values["logits"] = logits.contiguous()
         for kind in MOMENTS:
             self.moments[kind]["logits"] = torch.zeros_like(logits)

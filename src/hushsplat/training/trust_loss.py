@@ -1,10 +1,10 @@
-"""What a trust should have been, told by the errors of what it weighs.
+"""The trust loss: a convex surrogate whose minimum is the inverse-variance weight.
 
-The new mean is w · history + (1 - w) · sample with w = n t / (n t + 1). With errors e of the history and s of the
-sample, both known in training and independent of each other, w = s² / (e² + s²) is best. The error of the mean itself
-teaches that badly: with n = 100, t = 1 and t = 0.5 differ by nothing, and its gradient never finds the t = 0.01 that a
-disoccluded pixel needs. So history and sample vote instead: over u = log(n t), e² softplus(u) + s² softplus(-u) is
-convex, its least value is at that very w, and since it is linear in e² and s² single noisy pixels may vote.
+The new mean is w · history + (1 - w) · sample with w = n t / (n t + 1). With squared errors e² of the history and s² of
+the sample, known in training and independent of each other, the best weight is w = s² / (e² + s²). The error of the
+mean itself has almost no gradient: with n = 100, t = 1 and t = 0.5 give nearly the same mean, so gradient descent never
+reaches the t = 0.01 that a disoccluded pixel needs. Over u = log(n t), e² softplus(u) + s² softplus(-u) is convex and
+has its minimum at that w; since it is linear in e² and s², it is unbiased when these come from single noisy pixels.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
-# Ours. log t stops falling where t nears 1, and a trust that got there by mistake must come back: a little of the
-# gradient always reaches the logit, which in turn is kept from running away.
+# Ours. The gradient of log t vanishes as t approaches 1, and a trust that is wrongly there must come back: a small part
+# of the gradient always reaches the logit, whose size is penalised beyond LARGEST_LOGIT.
 LEAK = 0.05
 LARGEST_LOGIT = 6.0
 LOGIT_WEIGHT = 3e-5
-FEWEST_FRAMES = 1e-3  # shorter histories weigh nothing, whatever their trust
+FEWEST_FRAMES = 1e-3  # shorter histories have no weight, whatever their trust
 
 
-def trust_votes(
+def trust_loss(
     frames: Float[Tensor, "h w"],  # n, of the reprojected history
     trust: Float[Tensor, "h w"],  # t as predicted, 0..1
     history_error: Float[Tensor, "h w"],  # e², no gradient
     sample_error: Float[Tensor, "h w"],  # s², no gradient
-    counts: Bool[Tensor, "h w"],  # who may vote: pixels with history
+    valid: Bool[Tensor, "h w"],  # pixels with history
 ) -> Float[Tensor, ""]:
-    """Mean over all pixels; its least value has every n t at s² / e²."""
-    counts = counts & (frames > FEWEST_FRAMES)
-    logit = torch.logit(torch.where(counts, trust, 0.5), eps=1e-6)
+    """Mean over all pixels; at its minimum every n t is s² / e²."""
+    valid = valid & (frames > FEWEST_FRAMES)
+    logit = torch.logit(torch.where(valid, trust, 0.5), eps=1e-6)
     weight = torch.log(frames.clamp(min=FEWEST_FRAMES)) + functional.logsigmoid(logit)  # u
     weight = weight + LEAK * (logit - logit.detach())
-    votes = history_error * functional.softplus(weight) + sample_error * functional.softplus(-weight)
+    surrogate = history_error * functional.softplus(weight) + sample_error * functional.softplus(-weight)
     beyond = functional.relu(logit.abs() - LARGEST_LOGIT) ** 2
-    return torch.where(counts, votes + LOGIT_WEIGHT * beyond, 0).mean()
+    return torch.where(valid, surrogate + LOGIT_WEIGHT * beyond, 0).mean()

@@ -56,7 +56,7 @@ class Declared:
 
 
 def setting(default: Any, help: str, **declared: Any) -> Any:
-    """A field of a settings class: its default and its declaration."""
+    """A field of a settings class: its default and its declaration; numbers may also come as a tuple."""
     metadata = {DECLARED: Declared(help, **declared)}
     if isinstance(default, Settings):
         return field(default_factory=lambda: default, metadata=metadata)
@@ -99,6 +99,15 @@ def _checked(value: Any, hint: Any, declared: Declared | None) -> Any:
         if not any(value == choice and type(value) is type(choice) for choice in choices):
             raise ValueError(f"one of {', '.join(map(repr, choices))}")
         return value
+    if isinstance(hint, type) and issubclass(hint, Settings) and not isinstance(value, hint):
+        raise ValueError(hint.__name__)
+    if get_origin(hint) is tuple:
+        kinds = get_args(hint)
+        try:
+            return tuple(_checked(each, kind, declared) for each, kind in zip(value, kinds, strict=True))
+        except (TypeError, ValueError):
+            expected = "that are finite" if declared is None else f"each {_span(declared)}"
+            raise ValueError(f"{len(kinds)} numbers {expected}") from None
     if hint not in (int, float) or declared is None:
         return value
     number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

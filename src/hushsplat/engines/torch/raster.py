@@ -1,8 +1,8 @@
-"""Surfels drawn so that PyTorch can follow: the package's own renderers, with gradients.
+"""Differentiable surfel rasterizers: the renderers of the CPU engine, with gradients.
 
-`sorted` is the order of the centres (`reference`, vanilla 2DGS), `per-pixel` the order of the fragments (`exact`, the
-depth peeler). Forward and backward run on the CPU engine; `raster_twin.py` says the same in plain PyTorch. Gradients
-are the same bits for any number of threads.
+Order `center` sorts by the depth of the centres (`reference`, vanilla 2DGS), order `pixel` by the depth of the
+fragments in every pixel (`exact`). Forward and backward run on the CPU engine; `raster_twin.py` is the same in plain
+PyTorch. Gradients are the same bits for any number of threads.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from hushsplat.engines.cpu import _engine
-from hushsplat.engines.cpu.prepare import RenderOptions, engine_background, engine_camera
+from hushsplat.engines.cpu.arrays import native_background, native_camera
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.options import RenderOptions
 
-Order = Literal["sorted", "per-pixel"]
+Order = Literal["center", "pixel"]
 GEOMETRY_CHANNELS = 6  # of Drawing.geometry: depth, 1 / depth, (1 / depth)², normal x y z
-STOP = 1e-4  # transmittance behind which a pixel takes nothing more; as sorted blending does
-REORDER_EVERY = 200  # drawings; ours: surfels that moved are far from their neighbours in memory, which costs only time
+STOP = 1e-4  # transmittance below which a pixel takes no more fragments; as `reference`
+REORDER_EVERY = 200  # drawings; ours: surfels that have moved lose their memory locality, which costs only time
 
 
 class SurfelTensors(NamedTuple):
@@ -48,7 +49,7 @@ class SurfelTensors(NamedTuple):
 
 
 class ScreenGradients:
-    """What a backward pass leaves beside gradients: how much each surfel wants to move in the picture."""
+    """Screen-space gradients of the centres, filled by the backward pass."""
 
     by_center: Float[Tensor, "n 2"] | None = None  # dL per px of the projected centre
     seen: Bool[Tensor, " n"] | None = None  # some fragment took part
@@ -56,7 +57,7 @@ class ScreenGradients:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture that PyTorch can follow."""
+    """A differentiable picture."""
 
     color: Float[Tensor, "h w 3"]
     alpha: Float[Tensor, "h w 1"]
@@ -102,14 +103,14 @@ class _Draw(torch.autograd.Function):
         shape = (camera.height, camera.width)
         color, alpha = torch.empty(*shape, 3), torch.empty(*shape, 1)
         extra = torch.empty(*shape, GEOMETRY_CHANNELS if geometry else 0)
-        tape = _engine.FragmentTape() if raster.order == "per-pixel" else None
+        tape = _engine.FragmentTape() if raster.order == "pixel" else None
         holder = object()
         arrays = _engine.Surfels(*(host.numpy() for host in hosts))
         drawing = _engine.Drawing(color.numpy(), alpha.numpy(), extra.numpy() if geometry else None)
         raster.scene_with(arrays, len(hosts[0]), holder).draw(
-            engine_camera(camera, raster.options.near),
+            native_camera(camera, raster.options.near),
             arrays,
-            engine_background(raster.options),
+            native_background(raster.options),
             raster.options.threads,
             drawing,
             tape,
@@ -130,7 +131,7 @@ class _Draw(torch.autograd.Function):
         by_center, seen = torch.zeros(count, 2), torch.zeros(count, dtype=torch.uint8)
         arrays = _engine.Surfels(*(host.numpy() for host in hosts))
         raster.scene_with(arrays, count, holder).gradient(
-            engine_camera(camera, raster.options.near),
+            native_camera(camera, raster.options.near),
             arrays,
             raster.options.threads,
             _drawn([color, alpha, extra], geometry),

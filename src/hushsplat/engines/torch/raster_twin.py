@@ -1,7 +1,7 @@
-"""The rasterizers once more in plain PyTorch, in any precision: what the gradients of the engine are tested against.
+"""The rasterizers in plain PyTorch, in any precision: what the gradients of the engine are tested against.
 
-The same words as `render/twin.py`, for surfels only. Cut-offs (alpha below 1/255, pixels that are opaque) make steps
-that finite differences stumble over; `sharp=False` leaves them out.
+As `renderers.py`, for surfels only. The cut-offs (fragments with alpha < 1/255, opaque pixels) are discontinuities
+that finite differences cannot cross; `sharp=False` leaves them out.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from hushsplat.engines.cpu.prepare import NEAR
 from hushsplat.engines.torch.raster import STOP, Order, SurfelTensors
 from hushsplat.engines.torch.renderers import LOW_PASS_PER_PX2
 from hushsplat.spec.sampling import MIN_ALPHA
 from hushsplat.types import harmonics
 from hushsplat.types.camera import Camera
+from hushsplat.types.options import NEAR
 
 
 @dataclass(frozen=True)
 class TwinOptions:
     """How the twin draws."""
 
-    order: Order = "sorted"
+    order: Order = "center"
     background: tuple[float, float, float] = (0.0, 0.0, 0.0)
     near: float = NEAR
     sharp: bool = True  # with the cut-offs of the engine
@@ -72,7 +72,7 @@ def _draw_pixels(
     alpha = torch.where(drawn, surfels.opacities[:, None] * torch.exp(-distance2 / 2), 0.0)
     if options.sharp:
         alpha = torch.where(alpha < MIN_ALPHA, 0.0, alpha)
-    if options.order == "sorted":
+    if options.order == "center":
         order = torch.argsort(center_depth, stable=True)[:, None].expand_as(depth)
     else:
         order = torch.argsort(depth, dim=0, stable=True)
@@ -156,7 +156,7 @@ def facing_normals(surfels: SurfelTensors, camera: Camera) -> Float[Tensor, "n 3
 def sh_colors(
     sh: Float[Tensor, "n k 3"], means: Float[Tensor, "n 3"], eye: Float[Tensor, " 3"]
 ) -> Float[Tensor, "n 3"]:
-    """As `core.harmonics.sh_colors`."""
+    """As `hushsplat.types.harmonics.sh_colors`."""
     x, y, z = normalize(means - eye, dim=1).T
     c1, c2, c3 = harmonics.SH_C1, harmonics.SH_C2, harmonics.SH_C3
     xx, yy, zz = x * x, y * y, z * z
