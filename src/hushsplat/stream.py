@@ -111,7 +111,7 @@ class Stream:
         self.states = [None] * len(self._methods)
 
     def replace_methods(self, methods: Sequence[MethodLike]) -> None:
-        """Draw with these methods from now on; a denoiser whose name stays keeps its state, also with other settings."""
+        """Draw with these methods from now on; a denoiser whose name stays keeps its state, whatever its settings."""
         kept = {_name(method): state for method, state in zip(self._methods, self.states, strict=True)}
         self._methods = [self._chosen(method) for method in methods]
         self.states = [kept.get(_name(method)) for method in self._methods]

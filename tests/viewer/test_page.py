@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import re
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
+import pytest
 from client import pixels, psnr
 from PIL import Image
 from playwright.sync_api import Browser, Page
@@ -14,10 +18,13 @@ from watch import listen, wait_for_frame
 
 import hushsplat
 from hushsplat.io.images import to_bytes
+from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.settings import declared
+from hushsplat.viewer import protocol
 from hushsplat.viewer.launch import Viewer
-from hushsplat.viewer.protocol import pinhole
+from hushsplat.viewer.protocol import TUNABLE, pinhole
 
 SHARP = "!frame.moving && frame.still_frames >= 1"
 # The canvas as it is, without what floats above it.
@@ -177,6 +184,49 @@ def test_views_of_the_denoiser_have_a_legend(page: Page) -> None:
     assert "128" in page.inner_text("#legends")
 
 
+def test_sliders_are_the_declared_settings(page: Page) -> None:
+    page.locator("#settings").click()
+    names = page.eval_on_selector_all("#denoiser-settings input", "inputs => inputs.map((input) => input.id)")
+    assert names == [f"setting-{name}" for name in TUNABLE]
+    default = DenoiserSettings()
+    text = page.inner_text("#denoiser-settings")
+    for name in TUNABLE:
+        declaration = declared(DenoiserSettings)[name]
+        assert declaration.title in text
+        slider = page.locator(f"#setting-{name}")
+        position = float(slider.input_value())
+        assert declaration.slider is not None
+        assert (2**position if declaration.slider.power_of_two else position) == pytest.approx(
+            getattr(default, name), rel=0.1
+        )  # as near as its steps come
+    assert "128 frames" in text and "0.90" in text
+
+
+def test_new_slider_needs_only_its_declaration(
+    browser: Browser, viewer: Viewer, console_errors: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "TUNABLE", (*TUNABLE, "smooth_errors"))
+    monkeypatch.setattr(import_module("hushsplat.viewer.scene_info"), "TUNABLE", (*TUNABLE, "smooth_errors"))
+    new = {"name": "smooth_errors", "title": "Smoothing", "help": "", "unit": "", "min": 0, "max": 8, "step": 0.5}
+    generated = (Path(protocol.__file__).parent / "static" / "settings.js").read_text(encoding="utf-8")
+    extended = generated.rstrip().removesuffix("];") + f", {json.dumps(new)}];"
+    opened = browser.new_page(viewport={"width": 360, "height": 240}, reduced_motion="reduce")
+    listen(opened, console_errors)
+    opened.route("**/settings.js", lambda route: route.fulfill(body=extended, content_type="text/javascript"))
+    with opened.expect_websocket() as socket:
+        opened.goto(viewer.url)
+    wait_for_frame(opened, SHARP)
+    opened.locator("#settings").click()
+    assert opened.input_value("#setting-smooth_errors") == "2"
+    with socket.value.expect_event("framesent", lambda text: 'smooth_errors":6.5' in str(text)):
+        opened.fill("#setting-smooth_errors", "6.5")
+    shown = opened.evaluate("() => hushsplat.stage.header.frame")
+    wait_for_frame(opened, f"frame.frame > {shown + 2} && {SHARP}")  # accepted, and drawn
+    assert opened.locator(".note.error").count() == 0
+    opened.close()
+    assert console_errors == []
+
+
 def test_sliders_reach_the_denoiser(page: Page) -> None:
     page.locator("#settings").click()
     page.fill("#setting-accumulated_cap_frames", "0")
@@ -225,8 +275,9 @@ def test_two_pages_have_their_own_cameras(
     choose(page, "reference")
     choose(other, "reference")
     drag(page, 90, 0)
+    wait_for_frame(page, f"{shown_methods('reference')} && frame.sequence === hushsplat.sequence()")
+    wait_for_frame(other, shown_methods("reference"))  # a camera that stays draws no frame for its sequence
     for one in (page, other):
-        wait_for_frame(one, f"{shown_methods('reference')} && frame.sequence === hushsplat.sequence()")
         assert psnr(picture(one), to_bytes(hushsplat.render(scene, camera_of(one), "reference").color)) > 35
     other.close()
 
@@ -302,9 +353,7 @@ def test_two_fingers_pan_and_pinch(browser: Browser, viewer: Viewer, console_err
     assert console_errors == []
 
 
-def test_page_reconnects_after_the_server_restarts(
-    browser: Browser, scene: Gaussians, console_errors: list[str]
-) -> None:
+def test_page_reconnects_after_a_restart(browser: Browser, scene: Gaussians, console_errors: list[str]) -> None:
     first = hushsplat.view(scene, name="room", port=0)
     opened = browser.new_page(viewport={"width": 300, "height": 200}, reduced_motion="reduce")
     listen(opened, console_errors)

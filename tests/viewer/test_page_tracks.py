@@ -217,9 +217,7 @@ def test_invalid_files_show_an_error(page: Page, console_errors: list[str], name
     drop(page, name, body)
     page.wait_for_function(f"() => document.getElementById('notes').textContent.includes({json.dumps(said)})")
     assert page.locator(".note.error").count() == 1
-    console_errors[:] = [
-        text for text in console_errors if "400 (Bad Request)" not in text
-    ]  # the browser tells of it too
+    console_errors[:] = [text for text in console_errors if "400 (Bad Request)" not in text]  # its own
 
 
 def test_dropped_track_plays(page: Page) -> None:

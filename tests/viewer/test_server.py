@@ -17,9 +17,13 @@ from client import page, pixels, psnr, run
 
 import hushsplat
 from hushsplat.io.images import to_bytes
+from hushsplat.methods import METHODS
+from hushsplat.spec.settings import DenoiserSettings
+from hushsplat.spec.views import SHOWN
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.settings import declared
 from hushsplat.viewer.launch import Viewer
 from hushsplat.viewer.session import Session
 
@@ -70,6 +74,31 @@ def test_a_scene_with_a_payload_begins_with_hush(scene: Gaussians) -> None:
         frame = run(visit(running.url))
     assert frame["sides"] == [{"method": "hush", "show": "picture"}]
     assert list(frame["passes_ms"]) == ["sample", "decode", "hush", "encode"]
+
+
+def test_hush_without_payload_is_drawn_zero_shot(viewer: Viewer) -> None:
+    async def visit() -> tuple[dict[str, Any], dict[str, Any]]:
+        async with page(viewer.url) as one:
+            await one.draw("hush")
+            await one.look(SMALL)
+            return one.hello, (await one.sharp_frame())[0]
+
+    hello, frame = run(visit())
+    assert hello["draw"]["sides"] == frame["sides"] == [{"method": "hush-zero-shot", "show": "picture"}]
+    assert list(frame["passes_ms"]) == ["sample", "decode", "hush-zero-shot", "encode"]
+
+
+def test_hello_offers_all_methods_views_and_declared_settings(viewer: Viewer) -> None:
+    async def visit() -> dict[str, Any]:
+        async with page(viewer.url) as one:
+            return one.hello
+
+    hello = run(visit())
+    assert {method["name"] for method in hello["methods"]} == set(METHODS)
+    assert {method["name"]: method["fallback"] for method in hello["methods"]}["hush"] == "hush-zero-shot"
+    assert [view["name"] for view in hello["views"]] == list(SHOWN)
+    with_slider = [name for name, each in declared(DenoiserSettings).items() if each.slider is not None]
+    assert hello["draw"]["config"] == {name: getattr(DenoiserSettings(), name) for name in with_slider}
 
 
 def test_still_camera_is_refined_128_times_and_then_nothing_is_drawn(viewer: Viewer, scene: Gaussians) -> None:
@@ -335,7 +364,7 @@ def test_max_clients_refuses_another_client(scene: Gaussians) -> None:
     async def visit(url: str) -> None:
         async with page(url), aiohttp.ClientSession() as web, web.ws_connect(url + "ws") as socket:
             message = json.loads((await socket.receive()).data)
-            assert (message["type"], "too many people" in message["message"]) == ("full", True)
+            assert (message["type"], "too many pages" in message["message"]) == ("full", True)
             assert (await socket.receive()).type == aiohttp.WSMsgType.CLOSE
 
     with hushsplat.view(scene, port=0, options=ViewerOptions(max_clients=1)) as running:
@@ -355,3 +384,34 @@ def test_view_returns_a_running_viewer_with_its_url(scene: Gaussians) -> None:
         hushsplat.view(scene, port=70_000)
     with pytest.raises(HushsplatError, match="no such file"):
         hushsplat.view("nowhere.ply")
+
+
+def test_view_takes_the_name_of_a_scene() -> None:
+    async def visit(url: str) -> dict[str, Any]:
+        async with page(url) as one:
+            return one.scene
+
+    with hushsplat.view("synth:2k", port=0) as running:
+        scene = run(visit(running.url))
+    assert (scene["name"], scene["gaussians"]) == ("synth:2k", 2_000)
+
+
+def test_viewer_closes_before_it_has_served_anything(scene: Gaussians) -> None:
+    running = hushsplat.view(scene, port=0)
+    assert running.clients == 0
+    running.close()
+    running.close()  # twice is once
+    running.wait()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"method": "magic"}, "method must be one of .*, got 'magic'"),
+        ({"max_clients": 0}, "max_clients must be at least 1, got 0"),
+        ({"max_upload_bytes": -1}, "max_upload_bytes must be at least 0, got -1"),
+    ],
+)
+def test_viewer_options_are_checked(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(HushsplatError, match=said):
+        hushsplat.ViewerOptions(**options)

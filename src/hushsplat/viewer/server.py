@@ -108,9 +108,7 @@ class Server:
         await socket.prepare(request)
         connection = PageConnection(socket)
         if len(self._sessions) >= self._service.options.max_clients:
-            await connection.send_json(
-                {"type": "full", "message": "too many people are looking; try again in a moment."}
-            )
+            await connection.send_json({"type": "full", "message": "too many pages are open; try again in a moment."})
             await socket.close(code=WSCloseCode.TRY_AGAIN_LATER)
             return socket
         session = Session(self._service, connection)
