@@ -110,6 +110,12 @@ class Stream:
         """Drop all history, as after a cut."""
         self.states = [None] * len(self._methods)
 
+    def replace_methods(self, methods: Sequence[MethodLike]) -> None:
+        """Draw with these methods from now on; a denoiser whose name stays keeps its state, whatever its settings."""
+        kept = {_name(method): state for method, state in zip(self._methods, self.states, strict=True)}
+        self._methods = [self._chosen(method) for method in methods]
+        self.states = [kept.get(_name(method)) for method in self._methods]
+
     def _draw(
         self, camera: Camera, observation: Any, passes: dict[str, float], with_views: bool | Sequence[bool]
     ) -> Iterator[StreamFrame | None]:
@@ -177,8 +183,10 @@ def _last(parts: Iterator[StreamFrame | None]) -> StreamFrame:
     return frame
 
 
-def _name(method: Denoiser) -> str:
-    """For timings; the raw stream takes no time worth telling."""
+def _name(method: str | Denoiser) -> str:
+    """For timings, and to find its state; the raw stream takes no time worth telling and keeps nothing."""
+    if isinstance(method, str):
+        return method
     if isinstance(method, EngineDenoiser):
         return method.configured.name
     return "" if isinstance(method, Raw) else type(method).__name__

@@ -1,4 +1,4 @@
-"""A page without a browser: speaks the viewer's protocol, and remembers what it was told."""
+"""A client without a browser: speaks the viewer's protocol."""
 
 from __future__ import annotations
 
@@ -48,40 +48,41 @@ class Page:
         self.web = web
         self.socket = socket
         self.session = ""
+        self.hello: dict[str, Any] = {}
         self.scene: dict[str, Any] = {}
 
-    async def tell(self, kind: str, **fields: Any) -> None:
+    async def send(self, kind: str, **fields: Any) -> None:
         await self.socket.send_str(json.dumps({"type": kind, **fields}))
 
     async def look(self, camera: Camera, sequence: int = 0, **changes: Any) -> None:
         fov = float(np.degrees(2 * np.arctan(camera.height / 2 / camera.fy)))
         pose = camera.world_from_camera.tolist()
         message = {"world_from_camera": pose, "fov_y_deg": fov, "width": camera.width, "height": camera.height}
-        await self.tell("look", **{**message, "sequence": sequence, **changes})
+        await self.send("look", **{**message, "sequence": sequence, **changes})
 
     async def draw(self, *methods: str, **settings: Any) -> None:
         sides = [dict(zip(("method", "show"), method.split("~"), strict=False)) for method in methods]
-        await self.tell("draw", sides=sides, **settings)
+        await self.send("draw", sides=sides, **settings)
 
     async def next(self, kind: str) -> tuple[dict[str, Any], list[bytes]]:
         """The next message of this kind; frames that come before it are acknowledged."""
         while True:
             message = await asyncio.wait_for(self.socket.receive(), PATIENCE_S)
             if message.type == aiohttp.WSMsgType.TEXT:
-                told, parts = json.loads(message.data), []
-                name = told["type"]
+                content, parts = json.loads(message.data), []
+                name = content["type"]
             elif message.type == aiohttp.WSMsgType.BINARY:
-                told, parts = unpacked(message.data)
-                name = told["kind"]
+                content, parts = unpacked(message.data)
+                name = content["kind"]
             else:
                 raise ConnectionError(f"the connection has ended: {message}")
             if name == kind:
-                return told, parts
+                return content, parts
             if name == "frame":
-                await self.acknowledge(told)
+                await self.acknowledge(content)
 
     async def acknowledge(self, frame: dict[str, Any]) -> None:
-        await self.tell("ack", frame=frame["frame"])
+        await self.send("ack", frame=frame["frame"])
 
     async def sharp_frame(self, at_least: int = 1) -> tuple[dict[str, Any], list[bytes]]:
         """A frame of the canvas' full size, the first one after so many from one place."""
@@ -109,11 +110,11 @@ class Page:
 
 @asynccontextmanager
 async def page(url: str) -> AsyncIterator[Page]:
-    """Connect, and hear what the server says first."""
+    """Connect, and receive the first messages."""
     base, _, query = url.partition("?")
     async with aiohttp.ClientSession() as web, web.ws_connect(f"{base}ws?{query}", max_msg_size=0) as socket:
         one = Page(base, web, socket)
-        await one.next("hello")
+        one.hello, _ = await one.next("hello")
         one.scene, _ = await one.next("scene")
         one.session = one.scene["session"]
         yield one

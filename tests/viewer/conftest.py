@@ -20,25 +20,25 @@ def scene() -> Gaussians:
 
 @pytest.fixture(scope="session")
 def viewer(scene: Gaussians) -> Iterator[Viewer]:
-    """Our scene from its own camera."""
+    """The synthetic scene from its own camera."""
     cameras = [("Home", hushsplat.home_camera(320, 200)), ("Walk", hushsplat.walk_track().camera(40))]
     with hushsplat.view(scene, name="room", cameras=cameras, up="-y", port=0) as running:
         yield running
 
 
 @pytest.fixture
-def complaints() -> list[str]:
-    """What the console said; a test that expects complaints clears it."""
+def console_errors() -> list[str]:
+    """Errors and warnings of the console; a test that expects some clears it."""
     return []
 
 
 @pytest.fixture
-def page(browser: Browser, viewer: Viewer, complaints: list[str]) -> Iterator[Page]:
+def page(browser: Browser, viewer: Viewer, console_errors: list[str]) -> Iterator[Page]:
     """The page of the viewer after its first frame, in a small window."""
     opened = browser.new_page(viewport={"width": 360, "height": 240}, reduced_motion="reduce")
-    listen(opened, complaints)
+    listen(opened, console_errors)
     opened.goto(viewer.url)
     wait_for_frame(opened)
     yield opened
     opened.close()
-    assert complaints == []
+    assert console_errors == []

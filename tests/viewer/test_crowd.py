@@ -1,4 +1,4 @@
-"""Ten people at once: everybody is drawn in turn, and when they have gone memory is where it was.
+"""Ten clients at once: all are drawn in turn, and memory is released when they disconnect.
 
 `benchmarks/viewer_crowd.py` does the same for as long as you like.
 """
@@ -38,7 +38,7 @@ async def visit(viewer: Viewer, index: int) -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the process's memory from /proc")
-def test_ten_clients_leave_memory_where_it_was(viewer: Viewer) -> None:
+def test_memory_is_released_after_ten_clients(viewer: Viewer) -> None:
     async def crowd() -> list[int]:
         return await asyncio.gather(*(visit(viewer, index) for index in range(CLIENTS)))
 

@@ -1,4 +1,4 @@
-"""How sharp moving frames are, on machines of all speeds."""
+"""Adaptive resolution on machines of different speeds."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def drive(pace: Pace, fixed_ms: float, pixels_ms: float, frames: int = 120) -> l
         (100.0, 400.0, 0.25),  # slow, but without the pixels it would be three times as slow
     ],
 )
-def test_settles_at_the_sharpest_that_is_in_time(fixed_ms: float, pixels_ms: float, scale: float) -> None:
+def test_scale_settles_at_the_largest_within_the_target_time(fixed_ms: float, pixels_ms: float, scale: float) -> None:
     assert drive(Pace(), fixed_ms, pixels_ms)[-60:] == [scale] * 60
 
 
-def test_is_not_coarse_for_nothing() -> None:
+def test_scale_is_not_lowered_where_pixels_cost_little() -> None:
     scales = drive(Pace(), 100.0, 40.0, frames=1000)
     assert 0.25 in scales  # it was tried
     assert scales.count(0.64) > 0.9 * len(scales)
@@ -38,14 +38,14 @@ def test_is_not_coarse_for_nothing() -> None:
     assert 0.25 not in scales[first + 10 : first + HOLD]
 
 
-def test_follows_a_machine_that_gets_busy_and_free_again() -> None:
+def test_scale_follows_the_load_of_the_machine() -> None:
     pace = Pace()
     calm = drive(pace, 10.0, 60.0)[-1]
     assert drive(pace, 40.0, 240.0)[-1] < calm
     assert drive(pace, 10.0, 60.0)[-1] == calm
 
 
-def test_a_single_slow_frame_changes_nothing() -> None:
+def test_scale_ignores_a_single_slow_frame() -> None:
     pace = Pace()
     drive(pace, 10.0, 60.0)
     before = pace.scale
@@ -53,7 +53,7 @@ def test_a_single_slow_frame_changes_nothing() -> None:
     assert pace.scale == before
 
 
-def test_a_frame_of_another_scale_teaches_nothing() -> None:
+def test_scale_ignores_frames_of_another_scale() -> None:
     pace = Pace()
     before = pace.scale
     for _ in range(20):

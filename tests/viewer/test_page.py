@@ -1,12 +1,16 @@
-"""The page in a real browser, with the hands of a user."""
+"""The page in a real browser, used by mouse, keyboard and touch."""
 
 from __future__ import annotations
 
 import base64
 import io
+import json
 import re
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
+import pytest
 from client import pixels, psnr
 from PIL import Image
 from playwright.sync_api import Browser, Page
@@ -14,10 +18,13 @@ from watch import listen, wait_for_frame
 
 import hushsplat
 from hushsplat.io.images import to_bytes
+from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.settings import declared
+from hushsplat.viewer import protocol
 from hushsplat.viewer.launch import Viewer
-from hushsplat.viewer.protocol import pinhole
+from hushsplat.viewer.protocol import TUNABLE, pinhole
 
 SHARP = "!frame.moving && frame.still_frames >= 1"
 # The canvas as it is, without what floats above it.
@@ -30,9 +37,9 @@ def picture(page: Page) -> np.ndarray:
 
 def camera_of(page: Page) -> Camera:
     """The page's camera, as the package has cameras."""
-    told = page.evaluate("() => ({ matrix: hushsplat.camera.matrix, fov: hushsplat.camera.fov })")
+    camera = page.evaluate("() => ({ matrix: hushsplat.camera.matrix, fov: hushsplat.camera.fov })")
     size = page.evaluate("() => [hushsplat.stage.canvas.width, hushsplat.stage.canvas.height]")
-    return pinhole(np.array(told["matrix"]), float(told["fov"]), *size)
+    return pinhole(np.array(camera["matrix"]), float(camera["fov"]), *size)
 
 
 def choose(page: Page, *methods: str) -> None:
@@ -107,7 +114,7 @@ def test_wheel_comes_nearer(page: Page) -> None:
     page.wait_for_function(f"() => hushsplat.camera.distance < {0.95 * before}")
 
 
-def test_double_click_turns_about_what_is_there(page: Page, scene: Gaussians) -> None:
+def test_double_click_sets_the_pivot_to_the_surface(page: Page, scene: Gaussians) -> None:
     before = pose(page)
     page.mouse.dblclick(250, 190)
     page.wait_for_function("() => document.getElementById('pivot').classList.contains('seen')")
@@ -120,7 +127,7 @@ def test_double_click_turns_about_what_is_there(page: Page, scene: Gaussians) ->
     assert 0.7 * depth.min() < point[2] < 1.3 * depth.max()
 
 
-def test_refines_when_still_then_rests(page: Page) -> None:
+def test_still_camera_is_refined_and_then_nothing_is_drawn(page: Page) -> None:
     page.set_viewport_size({"width": 200, "height": 140})
     frame = wait_for_frame(page, "frame.still_frames === frame.still_limit")
     assert frame["still_limit"] == 128
@@ -148,7 +155,7 @@ def test_method_menu_offers_all_and_changes_the_picture(page: Page) -> None:
         wait_for_frame(page, shown_methods(name))
 
 
-def test_split_view_shows_both_methods_of_one_camera(page: Page, scene: Gaussians) -> None:
+def test_split_shows_two_methods_from_one_camera(page: Page, scene: Gaussians) -> None:
     page.select_option("#method-a", "reference")
     page.keyboard.press("x")
     page.select_option("#method-b", "exact")
@@ -169,7 +176,7 @@ def test_split_view_shows_both_methods_of_one_camera(page: Page, scene: Gaussian
     assert page.locator("#divider").is_hidden()
 
 
-def test_views_behind_the_picture_have_a_legend(page: Page) -> None:
+def test_views_of_the_denoiser_have_a_legend(page: Page) -> None:
     page.locator("#settings").click()
     page.select_option("#show-a", "frames_s")
     wait_for_frame(page, f"frame.sides[0].show === 'frames_s' && {SHARP}")
@@ -177,22 +184,65 @@ def test_views_behind_the_picture_have_a_legend(page: Page) -> None:
     assert "128" in page.inner_text("#legends")
 
 
+def test_sliders_are_the_declared_settings(page: Page) -> None:
+    page.locator("#settings").click()
+    names = page.eval_on_selector_all("#denoiser-settings input", "inputs => inputs.map((input) => input.id)")
+    assert names == [f"setting-{name}" for name in TUNABLE]
+    default = DenoiserSettings()
+    text = page.inner_text("#denoiser-settings")
+    for name in TUNABLE:
+        declaration = declared(DenoiserSettings)[name]
+        assert declaration.title in text
+        slider = page.locator(f"#setting-{name}")
+        position = float(slider.input_value())
+        assert declaration.slider is not None
+        assert (2**position if declaration.slider.power_of_two else position) == pytest.approx(
+            getattr(default, name), rel=0.1
+        )  # as near as its steps come
+    assert "128 frames" in text and "0.90" in text
+
+
+def test_new_slider_needs_only_its_declaration(
+    browser: Browser, viewer: Viewer, console_errors: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "TUNABLE", (*TUNABLE, "smooth_errors"))
+    monkeypatch.setattr(import_module("hushsplat.viewer.scene_info"), "TUNABLE", (*TUNABLE, "smooth_errors"))
+    new = {"name": "smooth_errors", "title": "Smoothing", "help": "", "unit": "", "min": 0, "max": 8, "step": 0.5}
+    generated = (Path(protocol.__file__).parent / "static" / "settings.js").read_text(encoding="utf-8")
+    extended = generated.rstrip().removesuffix("];") + f", {json.dumps(new)}];"
+    opened = browser.new_page(viewport={"width": 360, "height": 240}, reduced_motion="reduce")
+    listen(opened, console_errors)
+    opened.route("**/settings.js", lambda route: route.fulfill(body=extended, content_type="text/javascript"))
+    with opened.expect_websocket() as socket:
+        opened.goto(viewer.url)
+    wait_for_frame(opened, SHARP)
+    opened.locator("#settings").click()
+    assert opened.input_value("#setting-smooth_errors") == "2"
+    with socket.value.expect_event("framesent", lambda text: 'smooth_errors":6.5' in str(text)):
+        opened.fill("#setting-smooth_errors", "6.5")
+    shown = opened.evaluate("() => hushsplat.stage.header.frame")
+    wait_for_frame(opened, f"frame.frame > {shown + 2} && {SHARP}")  # accepted, and drawn
+    assert opened.locator(".note.error").count() == 0
+    opened.close()
+    assert console_errors == []
+
+
 def test_sliders_reach_the_denoiser(page: Page) -> None:
     page.locator("#settings").click()
-    page.fill("#cap-s", "0")
+    page.fill("#setting-accumulated_cap_frames", "0")
     page.select_option("#show-a", "frames_s")
     frame = wait_for_frame(page, "frame.legends[0] && frame.legends[0].ticks[2] === 1")
     assert frame["sides"][0]["show"] == "frames_s"
     page.fill("#samples", "2")
     page.fill("#gamma", "1")
-    page.fill("#stab", "0.5")
+    page.fill("#setting-stabilise_weight", "0.5")
     draw = page.evaluate("() => hushsplat.panel.draw")
     assert (draw["samples"], draw["config"]["stabilise_weight"]) == (4, 0.5)
     page.locator("#defaults").click()
     assert page.evaluate("() => hushsplat.panel.draw.samples") == 1
 
 
-def test_another_way_up_levels_the_horizon(page: Page) -> None:
+def test_another_up_direction_levels_the_horizon(page: Page) -> None:
     page.keyboard.press("u")
     up = page.evaluate("() => hushsplat.camera.up")
     assert up == [0, 1, 0]
@@ -201,32 +251,33 @@ def test_another_way_up_levels_the_horizon(page: Page) -> None:
     page.wait_for_function("() => hushsplat.camera.up[1] === -1")
 
 
-def test_link_opens_the_same_view(page: Page, browser: Browser, complaints: list[str]) -> None:
+def test_link_opens_the_same_camera_and_methods(page: Page, browser: Browser, console_errors: list[str]) -> None:
     page.keyboard.press("x")
     drag(page, -70, 15)
     before = pose(page)
     page.wait_for_function("() => location.hash.includes('m=') && location.hash.includes('d=')")
     page.wait_for_timeout(500)
     other = browser.new_page(viewport={"width": 360, "height": 240}, reduced_motion="reduce")
-    listen(other, complaints)
+    listen(other, console_errors)
     other.goto(page.url)
     wait_for_frame(other, "frame.sides.length === 2")
     assert np.allclose(pose(other), before, atol=1e-5)
     other.close()
 
 
-def test_two_clients_do_not_mix(
-    page: Page, browser: Browser, viewer: Viewer, complaints: list[str], scene: Any
+def test_two_pages_have_their_own_cameras(
+    page: Page, browser: Browser, viewer: Viewer, console_errors: list[str], scene: Gaussians
 ) -> None:
     other = browser.new_page(viewport={"width": 300, "height": 200}, reduced_motion="reduce")
-    listen(other, complaints)
+    listen(other, console_errors)
     other.goto(viewer.url)
     wait_for_frame(other)
     choose(page, "reference")
     choose(other, "reference")
     drag(page, 90, 0)
+    wait_for_frame(page, f"{shown_methods('reference')} && frame.sequence === hushsplat.sequence()")
+    wait_for_frame(other, shown_methods("reference"))  # a camera that stays draws no frame for its sequence
     for one in (page, other):
-        wait_for_frame(one, f"{shown_methods('reference')} && frame.sequence === hushsplat.sequence()")
         assert psnr(picture(one), to_bytes(hushsplat.render(scene, camera_of(one), "reference").color)) > 35
     other.close()
 
@@ -265,7 +316,7 @@ STICKING_OUT = """() => [...document.querySelectorAll("button, select, input, st
 }).map((element) => element.id || element.textContent)"""
 
 
-def test_two_fingers_pan_and_pinch(browser: Browser, viewer: Viewer, complaints: list[str]) -> None:
+def test_two_fingers_pan_and_pinch(browser: Browser, viewer: Viewer, console_errors: list[str]) -> None:
     phone = browser.new_page(
         viewport={"width": 300, "height": 500},
         has_touch=True,
@@ -273,7 +324,7 @@ def test_two_fingers_pan_and_pinch(browser: Browser, viewer: Viewer, complaints:
         device_scale_factor=2,
         reduced_motion="reduce",
     )
-    listen(phone, complaints)
+    listen(phone, console_errors)
     phone.goto(viewer.url)
     frame = wait_for_frame(phone, SHARP)
     assert (frame["width"], frame["height"]) == (600, 1000)  # every pixel of the screen
@@ -299,13 +350,13 @@ def test_two_fingers_pan_and_pinch(browser: Browser, viewer: Viewer, complaints:
     phone.evaluate("() => { hushsplat.timeline.toggle(false); document.getElementById('settings').click(); }")
     assert phone.evaluate(STICKING_OUT) == []
     phone.close()
-    assert complaints == []
+    assert console_errors == []
 
 
-def test_page_comes_back_after_the_server_restarts(browser: Browser, scene: Gaussians, complaints: list[str]) -> None:
+def test_page_reconnects_after_a_restart(browser: Browser, scene: Gaussians, console_errors: list[str]) -> None:
     first = hushsplat.view(scene, name="room", port=0)
     opened = browser.new_page(viewport={"width": 300, "height": 200}, reduced_motion="reduce")
-    listen(opened, complaints)
+    listen(opened, console_errors)
     opened.goto(first.url)
     wait_for_frame(opened)
     drag(opened, 40, 0)
@@ -316,8 +367,8 @@ def test_page_comes_back_after_the_server_restarts(browser: Browser, scene: Gaus
         opened.wait_for_selector("#offline", state="hidden")
         opened.evaluate("() => { hushsplat.stage.old = hushsplat.stage.header; }")
         wait_for_frame(opened, "frame !== hushsplat.stage.old")
-        assert (pose(opened) == before).all()  # the view stays
+        assert (pose(opened) == before).all()  # the camera stays
         opened.close()
     expected = ("WebSocket", "ERR_CONNECTION_REFUSED")  # the browser reports each try, and an icon that it fetches late
-    complaints[:] = [text for text in complaints if not any(part in text for part in expected)]
-    assert complaints == []
+    console_errors[:] = [text for text in console_errors if not any(part in text for part in expected)]
+    assert console_errors == []

@@ -50,7 +50,7 @@ def load(page: Page, path: Path) -> None:
     page.wait_for_function("() => !hushsplat.timeline.track.empty")
 
 
-def test_a_recording_plays_back_the_same_poses(page: Page, tmp_path: Path) -> None:
+def test_recorded_track_plays_back_the_same_poses(page: Page, tmp_path: Path) -> None:
     page.keyboard.press("b")
     page.evaluate(DRAG, [0.5, 0.1])
     page.wait_for_timeout(300)  # a rest is part of it
@@ -73,7 +73,7 @@ def test_a_recording_plays_back_the_same_poses(page: Page, tmp_path: Path) -> No
     assert np.allclose(exact, track.world_from_camera[:, :3, 3], atol=1e-9)
 
 
-def test_the_pages_curve_is_the_packages(page: Page, tmp_path: Path) -> None:
+def test_track_curve_of_the_page_is_the_packages(page: Page, tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     track = hushsplat.walk_track(8, 1.0)
     times = np.sort(rng.uniform(0, 10, len(track)))
@@ -85,7 +85,7 @@ def test_the_pages_curve_is_the_packages(page: Page, tmp_path: Path) -> None:
     assert np.allclose(eyes, keyed.interpolate(at).world_from_camera[:, :3, 3], atol=1e-9)
 
 
-def test_key_poses_make_a_track_that_can_be_edited(page: Page, tmp_path: Path) -> None:
+def test_key_poses_make_an_editable_track(page: Page, tmp_path: Path) -> None:
     page.keyboard.press("k")
     for _ in range(2):
         page.evaluate(DRAG, [0.4, 0.0])
@@ -108,7 +108,7 @@ def test_key_poses_make_a_track_that_can_be_edited(page: Page, tmp_path: Path) -
     assert page.evaluate("() => hushsplat.timeline.track.keys.length") == 3  # the keys come back as keys
 
 
-def test_keys_move_on_the_rail(page: Page) -> None:
+def test_track_keys_move_on_the_rail(page: Page) -> None:
     page.keyboard.press("k")
     page.evaluate(DRAG, [0.4, 0.0])
     page.keyboard.press("k")
@@ -121,7 +121,7 @@ def test_keys_move_on_the_rail(page: Page) -> None:
     assert 0.6 < page.evaluate("() => hushsplat.timeline.track.end") < 1.6
 
 
-def test_scrub_and_trim(page: Page, tmp_path: Path) -> None:
+def test_track_scrub_and_trim(page: Page, tmp_path: Path) -> None:
     straight = dolly([0, -1.5, -4], [1, -1.5, -4], [0.5, -1, 0], seconds=2.0, fps=30.0)
     write_track(straight, tmp_path / "dolly.json")
     load(page, tmp_path / "dolly.json")
@@ -147,7 +147,7 @@ def test_scrub_and_trim(page: Page, tmp_path: Path) -> None:
     assert np.allclose(first, straight.interpolate(at).world_from_camera[0, :3, 3], atol=1e-6)
 
 
-def test_fewer_keys_stay_close_to_the_recording(page: Page, tmp_path: Path) -> None:
+def test_simplified_track_stays_close_to_the_recording(page: Page, tmp_path: Path) -> None:
     walk = hushsplat.walk_track(6, 30)
     write_track(walk, tmp_path / "walk.json")
     load(page, tmp_path / "walk.json")
@@ -159,7 +159,7 @@ def test_fewer_keys_stay_close_to_the_recording(page: Page, tmp_path: Path) -> N
     assert np.linalg.norm(eyes - walk.world_from_camera[:, :3, 3], axis=1).max() < 0.011 * radius
 
 
-def test_a_track_is_rendered_to_mp4_and_can_be_cancelled(page: Page, tmp_path: Path) -> None:
+def test_track_is_rendered_to_mp4_and_can_be_cancelled(page: Page, tmp_path: Path) -> None:
     write_track(hushsplat.walk_track(0.5, 30), tmp_path / "walk.json")
     load(page, tmp_path / "walk.json")
     page.select_option("#video-fps", "24")
@@ -195,7 +195,7 @@ def drop(page: Page, name: str, body: bytes) -> None:
     page.evaluate(DROP, [name, base64.b64encode(body).decode()])
 
 
-def test_a_dropped_scene_opens_and_closes(page: Page, scene: Gaussians, tmp_path: Path) -> None:
+def test_dropped_scene_opens_and_closes(page: Page, scene: Gaussians, tmp_path: Path) -> None:
     save(scene.take(np.arange(500)), tmp_path / "part.ply")
     drop(page, "part.ply", (tmp_path / "part.ply").read_bytes())
     page.wait_for_function("() => hushsplat.panel.scene.gaussians === 500")
@@ -213,14 +213,14 @@ def test_a_dropped_scene_opens_and_closes(page: Page, scene: Gaussians, tmp_path
         ("other.png", b"\x89PNG\r\n\x1a\n", "other.png: is no screenshot of hushsplat"),
     ],
 )
-def test_what_cannot_be_opened_is_said(page: Page, complaints: list[str], name: str, body: bytes, said: str) -> None:
+def test_invalid_files_show_an_error(page: Page, console_errors: list[str], name: str, body: bytes, said: str) -> None:
     drop(page, name, body)
     page.wait_for_function(f"() => document.getElementById('notes').textContent.includes({json.dumps(said)})")
     assert page.locator(".note.error").count() == 1
-    complaints[:] = [text for text in complaints if "400 (Bad Request)" not in text]  # the browser tells of it too
+    console_errors[:] = [text for text in console_errors if "400 (Bad Request)" not in text]  # its own
 
 
-def test_a_track_dropped_as_text_flies(page: Page) -> None:
+def test_dropped_track_plays(page: Page) -> None:
     drop(page, "walk.json", "".join(track_json(hushsplat.walk_track(0.3, 30))).encode())
     page.wait_for_function("() => hushsplat.timeline.track.keys.length === 9")
     page.keyboard.press(" ")

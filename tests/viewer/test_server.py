@@ -1,4 +1,4 @@
-"""The server as a page meets it: frames, refinement, fairness, and what it refuses."""
+"""The server over its WebSocket: frames, refinement, turns, limits, and what it refuses."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ import pytest
 from client import page, pixels, psnr, run
 
 import hushsplat
-from hushsplat.engines.cpu.render_names import RenderOptions
 from hushsplat.io.images import to_bytes
-from hushsplat.io.weights import default_weights
+from hushsplat.methods import METHODS
+from hushsplat.spec.settings import DenoiserSettings
+from hushsplat.spec.views import SHOWN
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.gaussians import Gaussians
-from hushsplat.viewer.frame_renderer import Painter
+from hushsplat.types.settings import declared
 from hushsplat.viewer.launch import Viewer
-from hushsplat.viewer.protocol import Draw, Side
 from hushsplat.viewer.session import Session
 
 SMALL = hushsplat.home_camera(96, 64)
@@ -35,7 +35,7 @@ def rendered(scene: Gaussians, camera: Camera, method: str = "reference") -> np.
     return to_bytes(hushsplat.render(scene, camera, method).color)
 
 
-def test_a_page_is_told_what_it_sees(viewer: Viewer) -> None:
+def test_scene_message_describes_the_scene(viewer: Viewer) -> None:
     async def visit() -> dict[str, Any]:
         async with page(viewer.url) as one:
             return one.scene
@@ -47,7 +47,7 @@ def test_a_page_is_told_what_it_sees(viewer: Viewer) -> None:
     assert 2 < scene["places"][0]["distance"] < 8  # within the room, not in the garden behind its window
 
 
-def test_frames_have_the_canvas_pixels_and_the_engines_picture(viewer: Viewer, scene: Gaussians) -> None:
+def test_frames_have_the_canvas_size_and_the_engines_picture(viewer: Viewer, scene: Gaussians) -> None:
     async def visit() -> tuple[dict[str, Any], list[bytes]]:
         async with page(viewer.url) as one:
             await one.draw("reference", "exact")
@@ -76,7 +76,32 @@ def test_a_scene_with_a_payload_begins_with_hush(scene: Gaussians) -> None:
     assert list(frame["passes_ms"]) == ["sample", "decode", "hush", "encode"]
 
 
-def test_still_pictures_are_refined_128_times_and_then_nothing_is_drawn(viewer: Viewer, scene: Gaussians) -> None:
+def test_hush_without_payload_is_drawn_zero_shot(viewer: Viewer) -> None:
+    async def visit() -> tuple[dict[str, Any], dict[str, Any]]:
+        async with page(viewer.url) as one:
+            await one.draw("hush")
+            await one.look(SMALL)
+            return one.hello, (await one.sharp_frame())[0]
+
+    hello, frame = run(visit())
+    assert hello["draw"]["sides"] == frame["sides"] == [{"method": "hush-zero-shot", "show": "picture"}]
+    assert list(frame["passes_ms"]) == ["sample", "decode", "hush-zero-shot", "encode"]
+
+
+def test_hello_offers_all_methods_views_and_declared_settings(viewer: Viewer) -> None:
+    async def visit() -> dict[str, Any]:
+        async with page(viewer.url) as one:
+            return one.hello
+
+    hello = run(visit())
+    assert {method["name"] for method in hello["methods"]} == set(METHODS)
+    assert {method["name"]: method["fallback"] for method in hello["methods"]}["hush"] == "hush-zero-shot"
+    assert [view["name"] for view in hello["views"]] == list(SHOWN)
+    with_slider = [name for name, each in declared(DenoiserSettings).items() if each.slider is not None]
+    assert hello["draw"]["config"] == {name: getattr(DenoiserSettings(), name) for name in with_slider}
+
+
+def test_still_camera_is_refined_128_times_and_then_nothing_is_drawn(viewer: Viewer, scene: Gaussians) -> None:
     async def visit() -> tuple[bytes, bytes, list[dict[str, Any]]]:
         async with page(viewer.url) as one:
             await one.draw("mean")
@@ -91,15 +116,15 @@ def test_still_pictures_are_refined_128_times_and_then_nothing_is_drawn(viewer: 
     assert psnr(pixels(last), exact) > psnr(pixels(first), exact) + 8
 
 
-def test_at_most_two_frames_wait_for_an_answer(viewer: Viewer) -> None:
+def test_at_most_two_frames_are_unacknowledged(viewer: Viewer) -> None:
     async def visit() -> list[int]:
         async with page(viewer.url) as one:
             await one.look(SMALL)
             numbers = [(await one.next("frame"))[0]["frame"] for _ in range(2)]
             assert await one.quiet_for(0.3) == []
-            await one.tell("ack", frame=1)
-            await one.tell("ack", frame=1)  # twice is once
-            await one.tell("ack", frame=12345)  # nobody sent this one
+            await one.send("ack", frame=1)
+            await one.send("ack", frame=1)  # twice is once
+            await one.send("ack", frame=12345)  # nobody sent this one
             numbers.append((await one.next("frame"))[0]["frame"])
             assert await one.quiet_for(0.3) == []
             return numbers
@@ -107,7 +132,7 @@ def test_at_most_two_frames_wait_for_an_answer(viewer: Viewer) -> None:
     assert run(visit()) == [1, 2, 3]
 
 
-def test_moving_frames_may_be_smaller_and_the_still_one_is_sharp(viewer: Viewer) -> None:
+def test_moving_frames_have_a_lower_resolution_and_still_ones_the_full(viewer: Viewer) -> None:
     walk = hushsplat.walk_track(width=900, height=600)
 
     async def visit() -> tuple[list[float], dict[str, Any]]:
@@ -133,7 +158,7 @@ def test_moving_frames_may_be_smaller_and_the_still_one_is_sharp(viewer: Viewer)
     assert (sharp["width"], sharp["height"], sharp["scale"]) == (900, 600, 1)
 
 
-def test_a_huge_canvas_is_drawn_with_fewer_pixels(viewer: Viewer) -> None:
+def test_resolution_of_a_huge_canvas_is_limited(viewer: Viewer) -> None:
     async def visit() -> dict[str, Any]:
         async with page(viewer.url) as one:
             await one.draw("reference")
@@ -172,7 +197,6 @@ REFUSED = {
     "unknown method": (DRAW | {"sides": [{"method": "magic"}]}, "method is 'magic', expected one of"),
     "unknown view": (DRAW | {"sides": [{"method": "raw", "show": "soul"}]}, "show is 'soul'"),
     "view of raw": (DRAW | {"sides": [{"method": "raw", "show": "gate"}]}, "raw has no view 'gate'"),
-    "hush without payload": (DRAW | {"sides": [{"method": "hush"}]}, "choose hush-zero-shot"),
     "many samples": (DRAW | {"samples": 1000}, "samples is 1000"),
     "gamma": (DRAW | {"gamma": 0}, "gamma is 0"),
     "unknown setting": (DRAW | {"config": {"far_depth": 1}}, "expected an object of accumulated_cap_frames"),
@@ -184,17 +208,17 @@ REFUSED = {
 }
 
 
-def test_bad_messages_are_refused_and_the_connection_lives_on(viewer: Viewer) -> None:
+def test_invalid_messages_are_refused_and_the_connection_stays(viewer: Viewer) -> None:
     async def visit() -> None:
         async with page(viewer.url) as one:
-            for name, (message, expected) in REFUSED.items():
-                await one.socket.send_str(message if isinstance(message, str) else json.dumps(message))
-                told, _ = await one.next("error")
-                assert expected in told["message"], name
-                assert "\n" not in told["message"], name
-            await one.tell("probe", request=1, x=0.5, y=0.5)
+            for name, (sent, expected) in REFUSED.items():
+                await one.socket.send_str(sent if isinstance(sent, str) else json.dumps(sent))
+                message, _ = await one.next("error")
+                assert expected in message["message"], name
+                assert "\n" not in message["message"], name
+            await one.send("probe", request=1, x=0.5, y=0.5)
             assert "send a 'look' first" in (await one.next("error"))[0]["message"]
-            await one.tell("shot", request=1, divider=0.5)
+            await one.send("shot", request=1, divider=0.5)
             assert "there is no picture yet" in (await one.next("error"))[0]["message"]
             await one.socket.send_bytes(b"\x00\x01")
             assert "takes JSON" in (await one.next("error"))[0]["message"]
@@ -204,9 +228,7 @@ def test_bad_messages_are_refused_and_the_connection_lives_on(viewer: Viewer) ->
     run(visit())
 
 
-def test_too_many_messages_are_refused_and_the_connection_lives_on(
-    viewer: Viewer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rate_limit_refuses_messages_and_the_connection_stays(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
     server = import_module("hushsplat.viewer.server")
     monkeypatch.setattr(server, "MESSAGES_PER_S", 10.0)  # a busy machine does not come up to the real rate
     monkeypatch.setattr(server, "MESSAGES_AT_ONCE", 20.0)
@@ -214,7 +236,7 @@ def test_too_many_messages_are_refused_and_the_connection_lives_on(
     async def visit() -> None:
         async with page(viewer.url) as one:
             for _ in range(200):
-                await one.tell("ack", frame=0)
+                await one.send("ack", frame=0)
             assert "more than 10 messages a second" in (await one.next("error"))[0]["message"]
             await asyncio.sleep(0.5)
             await one.look(SMALL)
@@ -223,7 +245,7 @@ def test_too_many_messages_are_refused_and_the_connection_lives_on(
     run(visit())
 
 
-def test_two_clients_have_cameras_and_memories_of_their_own(viewer: Viewer, scene: Gaussians) -> None:
+def test_two_clients_have_their_own_camera_and_state(viewer: Viewer, scene: Gaussians) -> None:
     async def visit() -> None:
         async with page(viewer.url) as one, page(viewer.url) as two:
             assert one.session != two.session
@@ -238,7 +260,7 @@ def test_two_clients_have_cameras_and_memories_of_their_own(viewer: Viewer, scen
     run(visit())
 
 
-def test_a_client_that_does_not_answer_slows_nobody(viewer: Viewer) -> None:
+def test_unacknowledged_client_does_not_slow_others(viewer: Viewer) -> None:
     async def visit() -> None:
         async with page(viewer.url) as slow, page(viewer.url) as fast:
             await slow.look(SMALL)
@@ -248,16 +270,7 @@ def test_a_client_that_does_not_answer_slows_nobody(viewer: Viewer) -> None:
     run(visit())
 
 
-def test_an_exact_picture_is_drawn_in_strips_that_fit(scene: Gaussians) -> None:
-    tall = hushsplat.home_camera(120, 200)
-    painter = Painter(default_weights(), RenderOptions())
-    parts = list(painter.paint(scene, tall, Draw((Side("exact"),)), 0))
-    assert parts[:-1] == [None] * 4  # others may draw in between
-    whole = hushsplat.render(scene, tall, "exact").color
-    assert (np.abs(parts[-1].pictures[0] - whole).max(axis=2) > 1e-3).mean() < 1e-3
-
-
-def test_a_new_camera_does_not_wait_for_a_slow_sharp_picture(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_camera_cancels_a_slow_exact_picture(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_module("hushsplat.viewer.frame_renderer"), "BAND_PX", 1)  # slow on any machine
 
     async def visit() -> list[int]:
@@ -272,7 +285,7 @@ def test_a_new_camera_does_not_wait_for_a_slow_sharp_picture(viewer: Viewer, mon
     assert run(visit()) == [2]
 
 
-def test_leaving_frees_everything(viewer: Viewer) -> None:
+def test_disconnect_frees_the_session(viewer: Viewer) -> None:
     async def visit() -> None:
         async with page(viewer.url) as one:
             await one.look(SMALL)
@@ -305,18 +318,18 @@ def test_leaving_frees_everything(viewer: Viewer) -> None:
     ],
 )
 @pytest.mark.parametrize("path", ["", "ws", "video/x"])
-def test_strangers_are_refused(viewer: Viewer, path: str, headers: dict[str, str], said: str) -> None:
+def test_foreign_origin_and_host_are_refused(viewer: Viewer, path: str, headers: dict[str, str], said: str) -> None:
     status, text = run(fetch(viewer.url + path, headers))
     assert status == 403
     assert said in text
 
 
-def test_own_origin_comes_in(viewer: Viewer) -> None:
+def test_own_origin_is_accepted(viewer: Viewer) -> None:
     status, text = run(fetch(viewer.url, {"Origin": viewer.url.rstrip("/")}))
     assert status == 200 and "hushsplat" in text
 
 
-def test_bound_elsewhere_the_link_needs_its_token(scene: Gaussians) -> None:
+def test_token_is_required_beyond_loopback(scene: Gaussians) -> None:
     with hushsplat.view(scene, host="0.0.0.0", port=0) as running:
         link = f"http://127.0.0.1:{running.port}/?{running.url.partition('?')[2]}"
         assert "token=" in link
@@ -338,27 +351,27 @@ async def fetch(url: str, headers: dict[str, str] | None = None) -> tuple[int, s
         return answer.status, await answer.text()
 
 
-def test_paths_do_not_reach_the_file_system(viewer: Viewer) -> None:
+def test_path_traversal_is_refused(viewer: Viewer) -> None:
     for path in ("static/../server.py", "static/%2e%2e/server.py", "static//etc/passwd", "video/..%2f..%2fx"):
         status, text = run(fetch(viewer.url + path))
         assert status in (403, 404), path
         assert "import" not in text
 
 
-def test_the_house_can_be_full(scene: Gaussians) -> None:
+def test_max_clients_refuses_another_client(scene: Gaussians) -> None:
     from hushsplat.viewer.service import ViewerOptions
 
     async def visit(url: str) -> None:
         async with page(url), aiohttp.ClientSession() as web, web.ws_connect(url + "ws") as socket:
-            told = json.loads((await socket.receive()).data)
-            assert (told["type"], "too many people" in told["message"]) == ("full", True)
+            message = json.loads((await socket.receive()).data)
+            assert (message["type"], "too many pages" in message["message"]) == ("full", True)
             assert (await socket.receive()).type == aiohttp.WSMsgType.CLOSE
 
     with hushsplat.view(scene, port=0, options=ViewerOptions(max_clients=1)) as running:
         run(visit(running.url))
 
 
-def test_view_returns_at_once_with_the_link(scene: Gaussians) -> None:
+def test_view_returns_a_running_viewer_with_its_url(scene: Gaussians) -> None:
     with hushsplat.view(scene, port=0) as running:
         assert repr(running) == f"<hushsplat viewer at {running.url}>"
         assert running.url in running._repr_html_()
@@ -371,3 +384,34 @@ def test_view_returns_at_once_with_the_link(scene: Gaussians) -> None:
         hushsplat.view(scene, port=70_000)
     with pytest.raises(HushsplatError, match="no such file"):
         hushsplat.view("nowhere.ply")
+
+
+def test_view_takes_the_name_of_a_scene() -> None:
+    async def visit(url: str) -> dict[str, Any]:
+        async with page(url) as one:
+            return one.scene
+
+    with hushsplat.view("synth:2k", port=0) as running:
+        scene = run(visit(running.url))
+    assert (scene["name"], scene["gaussians"]) == ("synth:2k", 2_000)
+
+
+def test_viewer_closes_before_it_has_served_anything(scene: Gaussians) -> None:
+    running = hushsplat.view(scene, port=0)
+    assert running.clients == 0
+    running.close()
+    running.close()  # twice is once
+    running.wait()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"method": "magic"}, "method must be one of .*, got 'magic'"),
+        ({"max_clients": 0}, "max_clients must be at least 1, got 0"),
+        ({"max_upload_bytes": -1}, "max_upload_bytes must be at least 0, got -1"),
+    ],
+)
+def test_viewer_options_are_checked(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(HushsplatError, match=said):
+        hushsplat.ViewerOptions(**options)

@@ -1,4 +1,4 @@
-"""Files that come and go: dropped scenes, tracks, and videos."""
+"""Uploads and downloads: dropped scenes, tracks, videos and screenshots."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ def cloud() -> Gaussians:
 
 
 @pytest.fixture(scope="module")
-def small_house(scene: Gaussians) -> Any:
+def limited_viewer(scene: Gaussians) -> Any:
     """A viewer that takes one dropped file of at most 64 kB at a time."""
     with hushsplat.view(scene, port=0, options=ViewerOptions(max_upload_bytes=1 << 16, max_files=1)) as running:
         yield running
 
 
 def folder_of(viewer: Viewer) -> Path:
-    return Path(viewer._studio._folder.name)
+    return Path(viewer._service._folder.name)
 
 
 @pytest.mark.parametrize("suffix", [".ply", ".splat", ".spz", ".sog"])
-def test_a_dropped_scene_is_shown_to_whoever_dropped_it(
-    small_house: Viewer, cloud: Gaussians, tmp_path: Path, suffix: str
+def test_dropped_scene_is_shown_only_to_its_client(
+    limited_viewer: Viewer, cloud: Gaussians, tmp_path: Path, suffix: str
 ) -> None:
     path = tmp_path / f"cloud{suffix}"
     save(cloud, path)
 
     async def visit() -> None:
-        async with page(small_house.url) as one, page(small_house.url) as two:
+        async with page(limited_viewer.url) as one, page(limited_viewer.url) as two:
             await one.draw("reference")
             assert await one.post("scene", path.read_bytes(), name=f"../../my cloud{suffix}") == (200, {})
             scene, _ = await one.next("scene")
@@ -72,11 +72,11 @@ def test_a_dropped_scene_is_shown_to_whoever_dropped_it(
             assert two.scene["gaussians"] == 10_000
             status, answer = await two.post("scene", path.read_bytes(), name="second.ply")
             assert (status, "1 dropped scenes are open" in answer["error"]) == (400, True)
-            await one.tell("close-file")
+            await one.send("close-file")
             assert (await one.next("scene"))[0]["own"]
 
     run(visit())
-    assert list(folder_of(small_house).iterdir()) == []
+    assert list(folder_of(limited_viewer).iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_a_dropped_scene_is_shown_to_whoever_dropped_it(
         ("/etc/passwd", b"root", "/etc/passwd: is no scene"),
     ],
 )
-def test_what_is_no_scene_is_refused(small_house: Viewer, name: str, body: bytes, said: str) -> None:
+def test_invalid_scene_files_are_refused(limited_viewer: Viewer, name: str, body: bytes, said: str) -> None:
     async def visit() -> tuple[int, dict[str, Any]]:
-        async with page(small_house.url) as one:
+        async with page(limited_viewer.url) as one:
             status, answer = await one.post("scene", body, name=name)
             await one.look(SMALL)
             await one.sharp_frame()  # the old scene is still there
@@ -101,18 +101,18 @@ def test_what_is_no_scene_is_refused(small_house: Viewer, name: str, body: bytes
 
     status, answer = run(visit())
     assert status == 400
-    assert said in answer["error"] and str(folder_of(small_house)) not in answer["error"]
-    assert list(folder_of(small_house).iterdir()) == []
+    assert said in answer["error"] and str(folder_of(limited_viewer)) not in answer["error"]
+    assert list(folder_of(limited_viewer).iterdir()) == []
 
 
-def test_without_a_length_the_limit_holds_too(small_house: Viewer) -> None:
+def test_upload_limit_holds_without_content_length(limited_viewer: Viewer) -> None:
     async def endless() -> Any:
         yield b"ply\n"
         for _ in range(40):
             yield bytes(4096)
 
     async def visit() -> tuple[int, str]:
-        async with page(small_house.url) as one:
+        async with page(limited_viewer.url) as one:
             query = {"session": one.session, "name": "endless.ply"}
             async with one.web.post(one.url + "scene", params=query, data=endless()) as answer:
                 return answer.status, (await answer.json())["error"]
@@ -121,7 +121,7 @@ def test_without_a_length_the_limit_holds_too(small_house: Viewer) -> None:
     assert (status, "has more than the 65536 bytes" in error) == (400, True)
 
 
-def test_files_of_strangers_are_refused(viewer: Viewer, scene: Gaussians) -> None:
+def test_uploads_need_a_session_and_own_origin(viewer: Viewer, scene: Gaussians) -> None:
     async def post(url: str, path: str, **options: Any) -> tuple[int, str]:
         async with aiohttp.ClientSession() as web, web.post(url + path, data=b"x", **options) as answer:
             return answer.status, await answer.text()
@@ -143,7 +143,7 @@ def ring(frames: int = 5) -> Track:
     return orbit(np.zeros(3), 3.0, seconds=frames / 10, fps=10.0, width=64, height=48)
 
 
-def test_tracks_are_read_as_the_package_reads_them(viewer: Viewer) -> None:
+def test_dropped_tracks_are_read_by_the_packages_reader(viewer: Viewer) -> None:
     text = "".join(track_json(ring()))
     keyed = {**json.loads(text), "keys": json.loads(text)["frames"][::2]}
 
@@ -168,32 +168,32 @@ def test_tracks_are_read_as_the_package_reads_them(viewer: Viewer) -> None:
     run(visit())
 
 
-async def order(one: Page, track: Track, /, **changes: Any) -> tuple[int, dict[str, Any]]:
+async def start_video(one: Page, track: Track, /, **changes: Any) -> tuple[int, dict[str, Any]]:
     content = {"track": json.loads("".join(track_json(track))), "fps": 10, "width": 64, "height": 48, **changes}
     return await one.post("video", json.dumps(content).encode())
 
 
 async def video_state(one: Page, *wanted: str) -> dict[str, Any]:
     while True:
-        told, _ = await one.next("video")
-        if told["state"] in wanted:
-            return told
+        message, _ = await one.next("video")
+        if message["state"] in wanted:
+            return message
 
 
-def test_a_track_becomes_a_video(viewer: Viewer, scene: Gaussians) -> None:
+def test_video_shows_the_track(viewer: Viewer, scene: Gaussians) -> None:
     track = hushsplat.walk_track(0.6, 10, 64, 48)
 
     async def visit() -> bytes:
         async with page(viewer.url) as one:
             await one.draw("reference")
-            status, answer = await order(one, track)
+            status, answer = await start_video(one, track)
             assert (status, answer["frames"]) == (200, 6)
-            told = await video_state(one, "ready")
-            assert (told["frame"], told["frames"]) == (6, 6)
-            async with one.web.get(f"{one.url}video/{told['id']}") as file:
+            message = await video_state(one, "ready")
+            assert (message["frame"], message["frames"]) == (6, 6)
+            async with one.web.get(f"{one.url}video/{message['id']}") as file:
                 assert file.status == 200 and "attachment" in file.headers["Content-Disposition"]
                 video = await file.read()
-            assert told["bytes"] == len(video)
+            assert message["bytes"] == len(video)
             assert len(list(folder_of(viewer).iterdir())) == 1
             return video
 
@@ -205,15 +205,15 @@ def test_a_track_becomes_a_video(viewer: Viewer, scene: Gaussians) -> None:
     wait_until_empty(viewer)
 
 
-def test_a_split_view_becomes_a_split_video(viewer: Viewer, scene: Gaussians) -> None:
+def test_video_of_two_methods_is_split(viewer: Viewer, scene: Gaussians) -> None:
     track = hushsplat.walk_track(0.2, 10, 64, 48)
 
     async def visit() -> bytes:
         async with page(viewer.url) as one:
             await one.draw("reference", "raw")
-            await order(one, track, divider=0.5)
-            told = await video_state(one, "ready")
-            async with one.web.get(f"{one.url}video/{told['id']}") as file:
+            await start_video(one, track, divider=0.5)
+            message = await video_state(one, "ready")
+            async with one.web.get(f"{one.url}video/{message['id']}") as file:
                 return await file.read()
 
     with av.open(io.BytesIO(run(visit()))) as container:
@@ -222,30 +222,30 @@ def test_a_split_view_becomes_a_split_video(viewer: Viewer, scene: Gaussians) ->
     assert psnr(frame[:, :30], expected[:, :30]) > 24 > psnr(frame[:, 36:], expected[:, 36:])
 
 
-def test_a_video_can_be_cancelled_and_leaves_nothing(viewer: Viewer) -> None:
+def test_cancelled_video_leaves_no_file(viewer: Viewer) -> None:
     async def visit() -> None:
         async with page(viewer.url) as one:
-            await order(one, hushsplat.walk_track(200, 10, 64, 48))
+            await start_video(one, hushsplat.walk_track(200, 10, 64, 48))
             await video_state(one, "drawing")
-            status, answer = await order(one, ring())
+            status, answer = await start_video(one, ring())
             assert (status, "a video is being made already" in answer["error"]) == (400, True)
-            await one.tell("cancel-video")
-            told = await video_state(one, "cancelled", "ready")
-            assert told["state"] == "cancelled"
-            async with one.web.get(f"{one.url}video/{told['id']}") as file:
+            await one.send("cancel-video")
+            message = await video_state(one, "cancelled", "ready")
+            assert message["state"] == "cancelled"
+            async with one.web.get(f"{one.url}video/{message['id']}") as file:
                 assert file.status == 404
             assert list(folder_of(viewer).iterdir()) == []
-            await order(one, ring())  # and then another one
+            await start_video(one, ring())  # and then another one
             await video_state(one, "ready")
 
     run(visit())
     wait_until_empty(viewer)
 
 
-def test_leaving_stops_the_video(viewer: Viewer) -> None:
+def test_disconnect_cancels_the_video(viewer: Viewer) -> None:
     async def visit() -> None:
         async with page(viewer.url) as one:
-            await order(one, hushsplat.walk_track(200, 10, 64, 48))
+            await start_video(one, hushsplat.walk_track(200, 10, 64, 48))
             await video_state(one, "drawing")
 
     run(visit())
@@ -271,37 +271,37 @@ def wait_until_empty(viewer: Viewer) -> None:
         ({"divider": 2}, "divider is 2, expected 0 to 1"),
     ],
 )
-def test_what_is_no_video_is_refused(viewer: Viewer, changes: dict[str, Any], said: str) -> None:
+def test_invalid_video_requests_are_refused(viewer: Viewer, changes: dict[str, Any], said: str) -> None:
     async def visit() -> tuple[int, dict[str, Any]]:
         async with page(viewer.url) as one:
-            return await order(one, ring(), **changes)
+            return await start_video(one, ring(), **changes)
 
     status, answer = run(visit())
     assert status == 400
     assert said in answer["error"]
 
 
-def test_endless_videos_are_refused(viewer: Viewer) -> None:
+def test_video_length_is_limited(viewer: Viewer) -> None:
     slow = orbit(np.zeros(3), 3.0, seconds=2.0, fps=1.0)
     times = np.array([0.0, 1e6])
 
     async def visit() -> str:
         async with page(viewer.url) as one:
             long = Track(slow.width, slow.height, slow.fx, slow.fy, slow.cx, slow.cy, times, slow.world_from_camera)
-            return (await order(one, long))[1]["error"]
+            return (await start_video(one, long))[1]["error"]
 
     assert "more than 20000 frames" in run(visit())
 
 
-def test_screenshots_know_where_they_were_taken(viewer: Viewer, scene: Gaussians) -> None:
+def test_screenshot_has_both_sides_and_its_camera(viewer: Viewer, scene: Gaussians) -> None:
     async def visit() -> bytes:
         async with page(viewer.url) as one:
             await one.draw("reference", "exact")
             await one.look(SMALL)
             await one.sharp_frame()
-            await one.tell("shot", request=5, divider=0.25)
-            told, parts = await one.next("shot")
-            assert told["request"] == 5
+            await one.send("shot", request=5, divider=0.25)
+            message, parts = await one.next("shot")
+            assert message["request"] == 5
             return parts[0]
 
     image = Image.open(io.BytesIO(run(visit())))
@@ -314,10 +314,10 @@ def test_screenshots_know_where_they_were_taken(viewer: Viewer, scene: Gaussians
         assert (seen[:, columns] == expected[:, columns]).mean() > 0.99  # without loss; fov in degrees rounds a little
 
 
-def test_a_home_is_found_for_any_way_up(viewer: Viewer) -> None:
+def test_home_camera_is_level_for_any_up(viewer: Viewer) -> None:
     async def visit() -> dict[str, Any]:
         async with page(viewer.url) as one:
-            await one.tell("home", up=[0, 0, 2])
+            await one.send("home", up=[0, 0, 2])
             return (await one.next("home"))[0]["place"]
 
     place = run(visit())

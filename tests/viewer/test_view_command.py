@@ -15,15 +15,15 @@ import pytest
 import hushsplat
 from hushsplat.cli.main import main
 
-STATIC = Path(hushsplat.__file__).parent / "view" / "static"
+STATIC = Path(hushsplat.__file__).parent / "viewer" / "static"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(hushsplat.__file__).parents[1])}
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
-def test_prints_a_link_and_ends_when_asked_to(end: signal.Signals) -> None:
+def test_view_command_prints_its_url_and_ends_on_signals(end: signal.Signals) -> None:
     command = [sys.executable, "-m", "hushsplat", "view", "synth:2k", "--port", "0", "--no-browser"]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT, preexec_fn=_hear_interrupts
+        command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT, preexec_fn=_allow_interrupts
     ) as process:
         try:
             assert process.stdout is not None
@@ -37,7 +37,7 @@ def test_prints_a_link_and_ends_when_asked_to(end: signal.Signals) -> None:
             process.kill()
 
 
-def _hear_interrupts() -> None:
+def _allow_interrupts() -> None:
     """What a shell starts in the background ignores Ctrl-C, and so would its children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -63,7 +63,7 @@ assert looked.wait(60)
 """
 
 
-def test_a_script_that_ends_while_somebody_looks_ends_quietly() -> None:
+def test_script_exits_cleanly_while_a_client_is_connected() -> None:
     environment = {**ENVIRONMENT, "PYTHONPATH": f"{ENVIRONMENT['PYTHONPATH']}{os.pathsep}{Path(__file__).parent}"}
     ended = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, timeout=120)
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -80,13 +80,15 @@ def test_a_script_that_ends_while_somebody_looks_ends_quietly() -> None:
         (("--capture", "nowhere"), "nowhere: does not exist"),
     ],
 )
-def test_errors_are_one_line(words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_view_command_errors_are_one_line(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["view", "synth:2k", "--no-browser", *words]) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
 
 
-def test_the_page_needs_nothing_from_elsewhere() -> None:
+def test_page_loads_no_external_resources() -> None:
     files = [path for path in STATIC.iterdir() if path.is_file()]
     assert {"index.html", "style.css", "main.js"} <= {path.name for path in files}
     for path in files:

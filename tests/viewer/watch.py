@@ -7,10 +7,10 @@ from typing import Any
 from playwright.sync_api import Page
 
 
-def listen(page: Page, complaints: list[str]) -> None:
+def listen(page: Page, console_errors: list[str]) -> None:
     page.set_default_timeout(60_000)
-    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda said: console_errors.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: console_errors.append(str(error)))
 
 
 def wait_for_frame(page: Page, condition: str = "true") -> dict[str, Any]:

@@ -13,34 +13,33 @@ from hushsplat.cli.console import results, status
 from hushsplat.cli.engine import choose_instruction_set
 from hushsplat.cli.flags import Color, Flag, MaybeInt, MaybePath, MaybeText, MaybeUp, SceneName
 from hushsplat.cli.render import BACKGROUNDS
-from hushsplat.engines.cpu.prepare import NEAR
-from hushsplat.engines.cpu.render_names import RenderOptions
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.weights import read_weights
+from hushsplat.methods import METHODS
 from hushsplat.scenes import NamedScene, scene_argument
-from hushsplat.stream import METHODS
 from hushsplat.synth import home_camera, view_cameras
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
+from hushsplat.types.options import NEAR, RenderOptions
 from hushsplat.viewer.service import ViewerOptions
 
 DESCRIPTION = """Walk through a scene in the browser.
 
-Prints a link and opens it. The page shows the scene, denoised while you move: orbit, fly, touch; compare methods in a
-split view, record tracks and render them; press ? there for its keys. Ctrl-C ends it.
+Prints a link and opens it. The page shows the scene, denoised while the camera moves: orbit, fly, touch; compare two
+methods side by side, record camera tracks and render them to video; ? lists the keys. Ctrl-C ends it.
 
-It listens on this machine only. With --host others can come in too, if they have the link: it holds a token.
+It listens on this machine only. With --host others can open the link, too: it holds a token.
 
 Examples of use:
   hushsplat view garden.ply
   hushsplat view synth:500k                           our own scene, no file needed
-  hushsplat view bonsai.splat --capture bonsai/       with the cameras of the capture as places to go
+  hushsplat view bonsai.splat --capture bonsai/       with the cameras of the capture in its menu
   hushsplat view garden.ply --host 0.0.0.0 --no-browser
 """
 if TYPE_CHECKING:
     Method = str
 else:  # the names become the choices that --help lists
-    Method = Literal[METHODS]
+    Method = Literal[tuple(METHODS)]
 
 
 @dataclass(frozen=True)
@@ -51,9 +50,9 @@ class View:
     host: str = "127.0.0.1"  # address to listen on; 0.0.0.0 is all of this machine's
     port: MaybeInt = None  # 0: any that is free; 8128 or the next free one if not said
     no_browser: Flag = False  # print the link, open nothing
-    capture: MaybePath = None  # places to look from: a capture (folder) or list of cameras (.json)
+    capture: MaybePath = None  # cameras to go to: a capture (folder) or list of cameras (.json)
     up: MaybeUp = None  # which way is up; a guess if not said, and the page can change it
-    method: Method = "hush"  # what a visit begins with; zero-shot where the scene has no payload
+    method: Method = "hush"  # that the page begins with; zero-shot where the scene has no payload
     weights: MaybePath = None  # of hush: a .safetensors file; the package's own if not said
     background: Color = "black"  # behind the scene, RGB 0..1
     near: float = NEAR  # world units: nothing nearer than this is drawn

@@ -1,11 +1,13 @@
-"""The viewer: walk through a scene in the browser (docs/viewer.md)."""
+"""The viewer: a scene in the browser, rendered by this machine (docs/viewer.md)."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from jaxtyping import Float
+from numpy import ndarray as Array
 
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
@@ -20,25 +22,44 @@ __all__ = ["view"]
 def view(
     scene: Gaussians | str | os.PathLike[str],
     *,
-    name: str | None = None,  # what the page calls it; None: the name of the file
-    cameras: Sequence[Camera | tuple[str, Camera]] = (),  # places to look from, the first is where a visit begins
-    up: Any = None,  # a direction of three numbers, or "-y", "y", "z"; None: a guess
-    host: str = "127.0.0.1",  # another one lets others in, by a link with a token
-    port: int | None = None,  # 0: any; None: 8128, or the next that is free
+    name: str | None = None,
+    cameras: Sequence[Camera | tuple[str, Camera]] = (),
+    up: str | Sequence[float] | Float[Array, " 3"] | None = None,
+    host: str = "127.0.0.1",
+    port: int | None = None,
     open_browser: bool = False,
     options: ViewerOptions | None = None,
 ) -> Viewer:
-    """Show a scene in the browser. Returns at once; `.url` is the link, `.wait()` stays, `.close()` ends it."""
-    from hushsplat.io.scenes.scene import load
+    """Show a scene in the browser; returns as soon as the server listens.
+
+    Args:
+        scene: Gaussians, a file, `synth:500k` or `demo:`.
+        name: of the scene on the page; None: that of the file.
+        cameras: to go to from the page, with or without names; it begins at the first. None: one that frames the scene.
+        up: a direction of three numbers, or its name: "y", "-y", "z", ...; None guesses.
+        host: address to listen on. One that others can reach makes a link with a token.
+        port: 0: any free one; None: 8128, or the next that is free.
+        open_browser: open the link.
+        options: method to begin with, rendering, weights and limits.
+
+    Returns:
+        The running viewer. `.url` is the link, `.wait()` blocks until Ctrl-C, `.close()` ends it.
+    """
+    from hushsplat.engines.base import engine
+    from hushsplat.scenes import scene_argument
     from hushsplat.viewer.launch import Viewer
-    from hushsplat.viewer.scene_entry import Exhibit
+    from hushsplat.viewer.scene_entry import SceneEntry
     from hushsplat.viewer.service import ViewerOptions
 
-    gaussians = scene if isinstance(scene, Gaussians) else load(scene)
-    if name is None:
-        name = "scene" if isinstance(scene, Gaussians) else Path(scene).name
+    options = options or ViewerOptions()
+    if isinstance(scene, Gaussians):
+        gaussians, title = scene, "scene"
+    else:
+        named = scene_argument(os.fspath(scene))
+        gaussians, title = named.gaussians, named.name
     places = [(f"Camera {i + 1}", one) if isinstance(one, Camera) else one for i, one in enumerate(cameras)]
-    viewer = Viewer(Exhibit.of(gaussians, name, places, up), host, port, options or ViewerOptions())
+    entry = SceneEntry.of(gaussians, title if name is None else name, engine(), options.render, places, up)
+    viewer = Viewer(entry, host, port, options)
     if open_browser:
         viewer.open_browser()
     return viewer

@@ -1,4 +1,4 @@
-"""The viewer in a thread of its own: it runs beside whatever started it."""
+"""A running viewer: the server in a thread of its own."""
 
 from __future__ import annotations
 
@@ -13,25 +13,32 @@ from aiohttp import web
 
 from hushsplat.types.errors import ViewError
 from hushsplat.viewer.request_checks import is_loopback
-from hushsplat.viewer.scene_entry import Exhibit
+from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.server import Server
-from hushsplat.viewer.service import Studio, ViewerOptions
+from hushsplat.viewer.service import RenderService, ViewerOptions
 
 FIRST_PORT, PORTS = 8128, 32  # tried one after the other if none is asked for
 ANY_ADDRESS = ("0.0.0.0", "::", "")
 
 
 class Viewer:
-    """A running viewer. `url` is the link; `close()` ends it, and so does the end of the program."""
+    """A running viewer; `hushsplat.view` starts one. It ends with `close()`, a `with` block or the program.
 
-    def __init__(self, exhibit: Exhibit, host: str, port: int | None, options: ViewerOptions) -> None:
+    Attributes:
+        url: the link to open, with the token if there is one.
+        port: that it listens on.
+    """
+
+    def __init__(self, entry: SceneEntry, host: str, port: int | None, options: ViewerOptions) -> None:
         self._token = None if is_loopback(host) else secrets.token_urlsafe(16)
         self._listening = _listen(host, port)
-        self._studio = Studio(exhibit, options)
+        self._service = RenderService(entry, options)
         self.port: int = self._listening.getsockname()[1]
         query = "" if self._token is None else f"?token={self._token}"
         self.url = f"http://{_reachable(host)}:{self.port}/{query}"
+        self._server = Server(self._service, self._token)
         self._loop = asyncio.new_event_loop()
+        self._closing = asyncio.Event()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hushsplat-view", daemon=True)
         self._thread.start()
@@ -60,39 +67,41 @@ class Viewer:
         webbrowser.open(self.url)
 
     def wait(self) -> None:
-        """Stay until the viewer is closed, or Ctrl-C."""
+        """Block until the viewer is closed, or Ctrl-C."""
         while not self._ended.wait(0.5):  # in steps: a wait without end cannot be interrupted everywhere
             pass
 
     def close(self) -> None:
-        """End it; all connections are closed and all memory is given back."""
+        """Close all connections, end the threads and release all memory."""
         if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop.call_soon_threadsafe(self._closing.set)
             self._thread.join()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._server = Server(self._studio, self._token)
-        runner = web.AppRunner(self._server.app(), access_log=None, shutdown_timeout=5.0)
         try:
-            self._loop.run_until_complete(runner.setup())
-            self._loop.run_until_complete(web.SockSite(runner, self._listening).start())
-            self._loop.run_forever()
-            self._loop.run_until_complete(runner.cleanup())
+            self._loop.run_until_complete(self._serve())
         finally:
-            left = asyncio.all_tasks(self._loop)  # of clients that were leaving just now
+            left = asyncio.all_tasks(self._loop)  # of clients that are disconnecting
             for task in left:
                 task.cancel()
             self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-            self._studio.close()
+            self._service.close()
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
             self._listening.close()
             self._ended.set()
 
+    async def _serve(self) -> None:
+        runner = web.AppRunner(self._server.app(), access_log=None, shutdown_timeout=5.0)
+        await runner.setup()
+        await web.SockSite(runner, self._listening).start()
+        await self._closing.wait()
+        await runner.cleanup()
+
 
 def _listen(host: str, port: int | None) -> socket.socket:
-    """A socket that listens already when the link is given out."""
+    """A socket that already listens when the link is printed."""
     wanted = range(FIRST_PORT, FIRST_PORT + PORTS) if port is None else [port]
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     problem: OSError | None = None
@@ -114,7 +123,7 @@ def _listen(host: str, port: int | None) -> socket.socket:
 
 
 def _reachable(host: str) -> str:
-    """The host as it stands in a link; for "any address", the one this machine has towards the world."""
+    """The host in the link; for "any address", the address of this machine on its default route."""
     if host in ANY_ADDRESS:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:

@@ -1,7 +1,7 @@
-"""What page and server say to each other: messages from the page are checked field by field, or refused in one line.
+"""The messages of the WebSocket: those from the page are checked field by field, or refused in one line.
 
-Text messages are JSON objects with a `type`. Frames and screenshots go out as binary messages: four bytes that say how
-long the JSON is which follows, the JSON, and the pictures one after the other.
+Text messages are JSON objects with a `type`. Frames and screenshots are sent as binary messages: the length of a JSON
+header (uint32, little endian), the header, and the encoded pictures one after the other.
 """
 
 from __future__ import annotations
@@ -10,66 +10,87 @@ import json
 import math
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
 from numpy import ndarray as Array
 
-from hushsplat.engines.cpu.denoise_names import LEARNED, SHOWN, DenoiserSettings
 from hushsplat.io.strict_json import Fields, described
+from hushsplat.methods import LEARNED, METHODS
+from hushsplat.spec.settings import DenoiserSettings
+from hushsplat.spec.views import SHOWN
 from hushsplat.spec.weights import MIN_GAMMA
-from hushsplat.stream import METHODS
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError, ViewError
+from hushsplat.types.settings import declared
 
 MAX_MESSAGE_BYTES = 1 << 16  # of a text message; the longest that the page sends has some hundreds
 MAX_SIDE_PX = 8192  # of a canvas
 MAX_FAR = 1e9  # world units: how far a camera may be from the origin
 MAX_SAMPLES = 64  # per pixel and frame
 MAX_GAMMA = 1e4
-PICTURE = "picture"  # shown unless a view behind it is asked for
-TUNABLE = ("accumulated_cap_frames", "denoised_cap_frames", "stabilise_weight")  # numbers of DenoiserSettings
+PICTURE = "picture"  # shown unless a view, an intermediate result of the denoiser, is asked for
+# Settings that the page may change: those with a slider, as in static/settings.js.
+TUNABLE = tuple(name for name, each in declared(DenoiserSettings).items() if each.slider is not None)
 
 
 @dataclass(frozen=True)
 class Look:
-    """Where the page looks from, and how large it shows it."""
+    """The page's camera.
 
-    camera: Camera  # of the canvas' own size
-    sequence: int  # counts the page's looks, comes back with the frame
+    Attributes:
+        camera: of the canvas' own size.
+        sequence: number of this message; the frame that it leads to repeats it.
+    """
+
+    camera: Camera
+    sequence: int
 
 
 @dataclass(frozen=True)
 class Side:
-    """What one side of the picture shows."""
+    """What one side of the page shows.
+
+    Attributes:
+        method: that draws it.
+        show: its picture, or a view of a learned denoiser.
+    """
 
     method: str
-    show: str = PICTURE  # or a view of hush
+    show: str = PICTURE
 
 
 @dataclass(frozen=True)
 class Draw:
-    """How to draw: one side, or two with a divider between them."""
+    """How to draw.
+
+    Attributes:
+        sides: one, or two with a divider between them.
+        samples: per pixel and frame.
+        settings: of the learned denoisers.
+        gamma: of the gate; None: that of the weights.
+        adapt: whether frames may have fewer pixels while the camera moves.
+    """
 
     sides: tuple[Side, ...] = (Side("hush-zero-shot"),)
-    samples: int = 1  # per pixel and frame
-    config: DenoiserSettings = field(default_factory=DenoiserSettings)
-    gamma: float | None = None  # of the gate; None: that of the weights
-    adapt: bool = True  # fewer pixels while the camera moves, if it must
+    samples: int = 1
+    settings: DenoiserSettings = field(default_factory=DenoiserSettings)
+    gamma: float | None = None
+    adapt: bool = True
 
 
 @dataclass(frozen=True)
 class Acknowledge:
-    """The page has drawn a frame; another one may come."""
+    """The page has shown a frame; the next one may be sent."""
 
     frame: int
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What is the point of the scene under this place of the picture?"""
+    """Asks for the point of the scene at a pixel."""
 
     request: int
     x: float  # 0..1 from left to right
@@ -78,7 +99,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Shot:
-    """The picture as a PNG."""
+    """Asks for a screenshot."""
 
     request: int
     divider: float  # 0..1: where the second side begins
@@ -86,7 +107,7 @@ class Shot:
 
 @dataclass(frozen=True)
 class Home:
-    """A camera that frames the scene, with this way up."""
+    """Asks for a camera that frames the scene, with this up direction."""
 
     up: Float64[Array, " 3"]
 
@@ -126,7 +147,7 @@ def parse_message(text: str) -> Message:
 
 
 def pinhole(pose: Float64[Array, "4 4"], fov_y_deg: float, width: int, height: int) -> Camera:
-    """The camera of a view: one focal length, its axis through the middle of the picture."""
+    """A camera with one focal length and its axis through the middle of the picture."""
     if not 1 <= fov_y_deg <= 170:
         raise ViewError(f"fov_y_deg is {fov_y_deg:g}, expected 1 to 170 degrees.")
     if not np.abs(pose[:3, 3]).max() <= MAX_FAR:
@@ -137,8 +158,8 @@ def pinhole(pose: Float64[Array, "4 4"], fov_y_deg: float, width: int, height: i
 
 def pack(header: dict[str, Any], parts: Sequence[bytes]) -> bytes:
     """A binary message."""
-    told = json.dumps({**header, "lengths": [len(part) for part in parts]}).encode()
-    return b"".join([struct.pack("<I", len(told)), told, *parts])
+    encoded = json.dumps({**header, "lengths": [len(part) for part in parts]}).encode()
+    return b"".join([struct.pack("<I", len(encoded)), encoded, *parts])
 
 
 def _look(message: Fields) -> Look:
@@ -229,9 +250,3 @@ _PARSERS: dict[str, Callable[[Fields], Message]] = {
     "cancel-video": lambda message: CancelVideo(),
     "close-file": lambda message: CloseFile(),
 }
-
-
-def settings_in_words() -> dict[str, Any]:
-    """The sliders' beginnings: the defaults of DenoiserSettings that the page may change."""
-    config = DenoiserSettings()
-    return {one.name: getattr(config, one.name) for one in fields(config) if one.name in TUNABLE}

@@ -1,4 +1,4 @@
-"""Who may come in: the viewer answers its own page, and strangers only with the token."""
+"""Checks of every request (Host, Origin, token), and the rate limit of messages."""
 
 from __future__ import annotations
 
@@ -20,30 +20,27 @@ def is_loopback(host: str) -> bool:
         return host.lower() in LOOPBACK_NAMES
 
 
-class Guard:
-    """Checks every request before anything else looks at it."""
+def refusal(request: web.Request, token: str | None) -> str | None:
+    """Why a request is refused, or None.
 
-    def __init__(self, token: str | None) -> None:
-        self._token = token  # None: bound to the loopback address, where no token is needed
-
-    def refusal(self, request: web.Request) -> str | None:
-        """Why a request is refused, or None."""
-        named = urlsplit(f"//{request.host}").hostname or ""
-        if self._token is None and not is_loopback(named):
-            # A page elsewhere can give its own name our address; its requests then carry that name.
-            return "this viewer answers to localhost only; open the link that it printed."
-        origin = request.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != request.host:
-            return "this viewer answers to its own page only."
-        if self._token is not None and not hmac.compare_digest(
-            request.query.get("token", "").encode(), self._token.encode()
-        ):
-            return "the token in the link is missing or wrong; open the link that the viewer printed."
-        return None
+    Args:
+        request: before anything else has looked at it.
+        token: that it has to carry; None on the loopback address, where none is needed.
+    """
+    named = urlsplit(f"//{request.host}").hostname or ""
+    if token is None and not is_loopback(named):
+        # DNS rebinding: a foreign page can give its own name our address; its requests then carry that name.
+        return "this viewer answers to localhost only; open the link that it printed."
+    origin = request.headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc != request.host:
+        return "this viewer answers to its own page only."
+    if token is not None and not hmac.compare_digest(request.query.get("token", "").encode(), token.encode()):
+        return "the token in the link is missing or wrong; open the link that the viewer printed."
+    return None
 
 
-class Rate:
-    """How many messages a second a client may send: so many at once, and then so many a second."""
+class RateLimit:
+    """A token bucket: so many events at once, and then so many a second."""
 
     def __init__(self, per_second: float, at_once: float) -> None:
         self._per_second = per_second
@@ -51,7 +48,7 @@ class Rate:
         self._at = time.monotonic()
 
     def allows(self) -> bool:
-        """Count one message."""
+        """Count one event."""
         now = time.monotonic()
         self._left = min(self._at_once, self._left + (now - self._at) * self._per_second)
         self._at = now

@@ -1,98 +1,114 @@
-"""A scene made ready for showing: its name, which way is up, where to stand, and what the page is told about it."""
+"""A scene as the viewer holds it: uploaded to an engine, with its name, its up direction and cameras to begin from."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from jaxtyping import Float64
 from numpy import ndarray as Array
 
-from hushsplat.engines.cpu.render_names import RenderOptions
-from hushsplat.spec.views import Scale
+from hushsplat.engines.base import Engine, Scene
 from hushsplat.types.camera import Camera
 from hushsplat.types.framing import frame_scene, scene_bulk, up_direction
 from hushsplat.types.gaussians import Gaussians
-from hushsplat.viewer.frame_renderer import middle_depth
+from hushsplat.types.options import Noise, RenderOptions
 
 FOV_Y_DEG = 50.0
 MAX_PLACES = 2000  # that the page offers; more is no menu
+PROBE_PX, PROBE_SAMPLES = 5, 32  # a probe takes the median depth of a small square
+MIDDLE_PX, MIDDLE_SAMPLES = 48, 4  # the small picture whose depths give the distance of the pivot
 
 
 @dataclass(frozen=True)
 class Place:
-    """Somewhere to look from."""
+    """A named camera to go to.
+
+    Attributes:
+        name: on the page.
+        camera: its lens and pose.
+        pivot: what to orbit about; None: a point at the depth of most of the picture.
+    """
 
     name: str
     camera: Camera
-    pivot: Float64[Array, " 3"] | None = None  # what to turn about; None: something as far away as most of the picture
+    pivot: Float64[Array, " 3"] | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Exhibit:
-    """A scene as the viewer shows it."""
+class SceneEntry:
+    """A scene ready to be drawn; it owns the engine's scene, which goes when the entry goes.
+
+    Attributes:
+        name: on the page.
+        gaussians: as they were read.
+        engine: that draws it.
+        scene: the Gaussians uploaded to that engine.
+        up: unit vector.
+        radius: of what the scene shows in detail, world units.
+        places: the first is where a page begins.
+    """
 
     name: str
     gaussians: Gaussians
+    engine: Engine
+    scene: Scene
     up: Float64[Array, " 3"]
-    radius: float  # world units: of what it shows in detail
-    places: tuple[Place, ...]  # the first is where a visit begins
+    radius: float
+    places: tuple[Place, ...]
 
     @staticmethod
     def of(
         gaussians: Gaussians,
         name: str,
-        cameras: Sequence[tuple[str, Camera]] = (),  # places that are known; none: one is found
-        up: Any = None,  # a direction or a name of UP_AXES; None: a guess
-    ) -> Exhibit:
-        """Find out what a scene does not say of itself."""
+        engine: Engine,
+        options: RenderOptions,
+        cameras: Sequence[tuple[str, Camera]] = (),
+        up: Any = None,
+    ) -> SceneEntry:
+        """Upload a scene, and find what its file does not say.
+
+        Args:
+            gaussians: of the scene.
+            name: on the page.
+            engine: to upload to.
+            options: of the upload.
+            cameras: places by name; none: one that frames the scene.
+            up: a direction or a name of UP_AXES; None guesses.
+        """
         upward = up_direction(gaussians, up)
         _, radius = scene_bulk(gaussians)
         places = [Place(title, camera) for title, camera in cameras[:MAX_PLACES]] or [framed(gaussians, upward)]
-        return Exhibit(name, gaussians, upward, radius, tuple(places))
+        return SceneEntry(name, gaussians, engine, engine.upload(gaussians, options), upward, radius, tuple(places))
 
-    def described(self, options: RenderOptions) -> dict[str, Any]:
-        """What the page is told; looks into the scene for the pivot of the first place."""
-        first, *others = self.places
-        return {
-            "name": self.name,
-            "gaussians": len(self.gaussians),
-            "kind": "surfels" if self.gaussians.is_surfels else "ellipsoids",
-            "sh_degree": self.gaussians.sh_degree,
-            "payload": self.gaussians.payload is not None,
-            "up": self.up.tolist(),
-            "radius": self.radius,
-            "places": [told(first, self, options), *(told(place) for place in others)],
-        }
+    def point_at(self, camera: Camera, x: float, y: float, options: RenderOptions) -> list[float] | None:
+        """The world point of the surface at a pixel (0..1 of width and height), None where most samples miss."""
+        column, row = x * camera.width, y * camera.height
+        half = PROBE_PX / 2
+        cropped = replace(
+            camera, width=PROBE_PX, height=PROBE_PX, cx=camera.cx - column + half, cy=camera.cy - row + half
+        )
+        seen = self.engine.sample(self.scene, cropped, Noise(PROBE_SAMPLES), options).numpy()
+        hits = seen.depth[seen.primitive_id >= 0]
+        if len(hits) < seen.depth.size / 2:
+            return None
+        depth = float(np.median(hits))  # a mean would lie between two surfaces, on none of them
+        ray = np.array([(column - camera.cx) / camera.fx, (row - camera.cy) / camera.fy, 1.0])
+        return (camera.world_from_camera[:3, :3] @ (ray * depth) + camera.position).tolist()
+
+    def middle_depth(self, camera: Camera, options: RenderOptions) -> float | None:
+        """The 40th percentile of the depths in the middle of the picture: a window in a wall does not count."""
+        small = camera.resized(MIDDLE_PX, MIDDLE_PX)
+        seen = self.engine.sample(self.scene, small, Noise(MIDDLE_SAMPLES), options).numpy()
+        middle = (slice(None), *[slice(MIDDLE_PX // 4, -MIDDLE_PX // 4)] * 2)
+        hits = seen.depth[middle][seen.primitive_id[middle] >= 0]
+        return float(np.percentile(hits, 40)) if len(hits) else None
 
 
 def framed(gaussians: Gaussians, upward: Float64[Array, " 3"]) -> Place:
-    """The place from which the scene is seen as a whole."""
+    """The place from which the whole scene is seen."""
     camera = frame_scene(gaussians, 800, 532, upward, FOV_Y_DEG)
     middle, _ = scene_bulk(gaussians)
     return Place("Home", camera, middle)
-
-
-def told(place: Place, exhibit: Exhibit | None = None, options: RenderOptions | None = None) -> dict[str, Any]:
-    """A place in words; with an exhibit also how far what it looks at is away."""
-    camera = place.camera
-    distance = None
-    if place.pivot is not None:
-        distance = float((place.pivot - camera.position) @ camera.world_from_camera[:3, 2])
-    elif exhibit is not None and options is not None:
-        distance = middle_depth(exhibit.gaussians, camera, options)
-    return {
-        "name": place.name,
-        "world_from_camera": camera.world_from_camera.tolist(),
-        "fov_y_deg": math.degrees(2 * math.atan(0.5 * camera.height / camera.fy)),
-        "distance": distance if distance is not None and distance > 0 else None,
-    }
-
-
-def legend(scale: Scale | None) -> dict[str, Any] | None:
-    """What the colours of a view mean; the bar itself does not change and is told once."""
-    if scale is None:
-        return None
-    return {"title": scale.title, "ticks": [scale.value(place) for place in (0.0, 0.5, 1.0)], "wheel": scale.wheel}

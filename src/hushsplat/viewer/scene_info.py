@@ -1,25 +1,27 @@
-"""What a page is told first: what there is to choose from, and within which limits."""
+"""What the server tells a page: the hello message with all choices, the scene, its places and the legends of views."""
 
 from __future__ import annotations
 
 import base64
 import io
+import math
 from dataclasses import asdict
 from typing import Any
 
-from PIL import Image
+from PIL import Image as Pillow
 
 import hushsplat
-from hushsplat.engines.cpu.denoise_names import LEARNED, SHOWN
 from hushsplat.io.images import to_bytes
-from hushsplat.spec.views import Scale
-from hushsplat.stream import BLENDED, METHODS
-from hushsplat.viewer.protocol import PICTURE, Draw, settings_in_words
-from hushsplat.viewer.service import Studio
+from hushsplat.methods import BLENDED, METHODS
+from hushsplat.spec.views import SHOWN, Scale
+from hushsplat.types.options import RenderOptions
+from hushsplat.viewer.protocol import PICTURE, TUNABLE, Draw
+from hushsplat.viewer.scene_entry import Place, SceneEntry
+from hushsplat.viewer.service import RenderService
 
 BAR_PX = (128, 10)
 WHEEL_PX = (128, 30)
-# In the order of the menu, and in a few words each; the rest of player.METHODS follows by its name alone.
+# In the order of the menu, and in a few words each; other methods of the registry follow with their summaries.
 TITLES = {
     "hush": "learned denoiser, for scenes trained for it",
     "hush-zero-shot": "learned denoiser, any scene",
@@ -50,16 +52,13 @@ VIEW_TITLES = {
 }
 
 
-def introduction(studio: Studio, draw: Draw) -> dict[str, Any]:
-    """The first message of a session."""
+def hello_message(service: RenderService, draw: Draw) -> dict[str, Any]:
+    """The first message of a session: what there is to choose from, the defaults and the limits."""
     names = [*(name for name in TITLES if name in METHODS), *(name for name in METHODS if name not in TITLES)]
     return {
         "type": "hello",
         "version": hushsplat.__version__,
-        "methods": [
-            {"name": name, "title": TITLES.get(name, ""), "learned": name in LEARNED, "blended": name in BLENDED}
-            for name in names
-        ],
+        "methods": [_method_info(name) for name in names],
         "views": [
             {"name": name, "title": VIEW_TITLES.get(name, name), "bar": _bar(scale)}
             for name, (_, scale) in SHOWN.items()
@@ -67,18 +66,65 @@ def introduction(studio: Studio, draw: Draw) -> dict[str, Any]:
         "draw": {
             "sides": [asdict(side) for side in draw.sides],
             "samples": draw.samples,
-            "config": settings_in_words(),
-            "gamma": studio.weights.gamma,
+            "config": {name: getattr(draw.settings, name) for name in TUNABLE},
+            "gamma": service.weights.gamma,
         },
         "picture": PICTURE,
-        "max_upload_bytes": studio.options.max_upload_bytes,
+        "max_upload_bytes": service.options.max_upload_bytes,
+    }
+
+
+def scene_info(entry: SceneEntry, options: RenderOptions) -> dict[str, Any]:
+    """What the page is told about a scene; samples its depths for the pivot of the first place."""
+    first, *others = entry.places
+    distance = None if first.pivot is not None else entry.middle_depth(first.camera, options)
+    return {
+        "name": entry.name,
+        "gaussians": len(entry.gaussians),
+        "kind": "surfels" if entry.gaussians.is_surfels else "ellipsoids",
+        "sh_degree": entry.gaussians.sh_degree,
+        "payload": entry.scene.has_payload,
+        "up": entry.up.tolist(),
+        "radius": entry.radius,
+        "places": [place_info(first, distance), *(place_info(place) for place in others)],
+    }
+
+
+def place_info(place: Place, distance: float | None = None) -> dict[str, Any]:
+    """A place as JSON; the distance of its pivot, or else of what it looks at, if that is known."""
+    camera = place.camera
+    if place.pivot is not None:
+        distance = float((place.pivot - camera.position) @ camera.world_from_camera[:3, 2])
+    return {
+        "name": place.name,
+        "world_from_camera": camera.world_from_camera.tolist(),
+        "fov_y_deg": math.degrees(2 * math.atan(0.5 * camera.height / camera.fy)),
+        "distance": distance if distance is not None and distance > 0 else None,
+    }
+
+
+def legend(scale: Scale | None) -> dict[str, Any] | None:
+    """What the colours of a view mean; its colour bar is in the hello message."""
+    if scale is None:
+        return None
+    return {"title": scale.title, "ticks": [scale.value(place) for place in (0.0, 0.5, 1.0)], "wheel": scale.wheel}
+
+
+def _method_info(name: str) -> dict[str, Any]:
+    method = METHODS[name]
+    return {
+        "name": name,
+        "title": TITLES.get(name, method.summary),
+        "learned": method.learned,
+        "blended": name in BLENDED,
+        "fallback": method.fallback,
     }
 
 
 def _bar(scale: Scale | None) -> str | None:
-    """The colours of a view as a small picture in an address."""
+    """The colours of a view as a data URL."""
     if scale is None:
         return None
     target = io.BytesIO()
-    Image.fromarray(to_bytes(scale.bar(*(WHEEL_PX if scale.wheel else BAR_PX)))).save(target, "PNG")
+    Pillow.fromarray(to_bytes(scale.bar(*(WHEEL_PX if scale.wheel else BAR_PX)))).save(target, "PNG")
     return "data:image/png;base64," + base64.b64encode(target.getvalue()).decode()

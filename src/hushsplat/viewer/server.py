@@ -1,4 +1,4 @@
-"""The web server: one page, one WebSocket, and a few requests for files that come and go."""
+"""The web server: the page, its WebSocket, uploads of scenes and tracks, and videos."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from hushsplat.types.errors import HushsplatError, ViewError
 from hushsplat.viewer import protocol
-from hushsplat.viewer.request_checks import Guard, Rate
-from hushsplat.viewer.scene_info import introduction
-from hushsplat.viewer.service import Studio
+from hushsplat.viewer.request_checks import RateLimit, refusal
+from hushsplat.viewer.scene_info import hello_message
+from hushsplat.viewer.service import RenderService
 from hushsplat.viewer.session import Session
 from hushsplat.viewer.uploads import parsed_json, read_dropped_scene, read_dropped_track, received
-from hushsplat.viewer.videos import Video, VideoOrder
+from hushsplat.viewer.videos import Video, VideoRequest
 
 MAX_FRAME_BYTES = 16 << 20  # of a WebSocket message: longer ones are refused by closing the connection
 MESSAGES_PER_S, MESSAGES_AT_ONCE = 600.0, 1200.0  # a page on a fast screen sends two for each of 240 frames
 ERRORS_PER_S, ERRORS_AT_ONCE = 10.0, 50.0
-HEARTBEAT_S = 20.0  # a client that does not answer for so long has left
+HEARTBEAT_S = 20.0  # a client that does not answer for so long is disconnected
 STATIC = Path(str(files("hushsplat").joinpath("viewer", "static")))
 HEADERS = {
     "Content-Security-Policy": (
@@ -38,28 +38,28 @@ log = logging.getLogger("hushsplat.viewer")
 
 
 class PageConnection:
-    """The page's end of a session."""
+    """Sends messages to a page."""
 
     def __init__(self, socket: web.WebSocketResponse) -> None:
         self._socket = socket
 
-    async def tell(self, message: dict[str, Any]) -> None:
-        """Send JSON; a page that has left hears nothing."""
+    async def send_json(self, message: dict[str, Any]) -> None:
+        """Send a text message, unless the page has disconnected."""
         if not self._socket.closed:
             await self._socket.send_str(json.dumps(message))
 
-    async def send(self, message: bytes) -> None:
-        """Send pictures; a page that has left sees nothing."""
+    async def send_bytes(self, message: bytes) -> None:
+        """Send a binary message, unless the page has disconnected."""
         if not self._socket.closed:
             await self._socket.send_bytes(message)
 
 
 class Server:
-    """Routes, and the sessions that are open."""
+    """Routes and open sessions."""
 
-    def __init__(self, studio: Studio, token: str | None) -> None:
-        self._studio = studio
-        self._guard = Guard(token)
+    def __init__(self, service: RenderService, token: str | None) -> None:
+        self._service = service
+        self._token = token
         self._sessions: dict[str, Session] = {}
         self._videos: dict[str, Video] = {}  # by session
         self._sockets: set[web.WebSocketResponse] = set()
@@ -76,7 +76,7 @@ class Server:
         app.router.add_get("/ws", self._socket)
         app.router.add_post("/scene", self._open_scene)
         app.router.add_post("/track", self._open_track)
-        app.router.add_post("/video", self._order_video)
+        app.router.add_post("/video", self._start_video)
         app.router.add_get("/video/{id}", self._fetch_video)
         app.router.add_static("/static/", STATIC)
         app.on_shutdown.append(self._close)
@@ -88,10 +88,10 @@ class Server:
 
     @web.middleware
     async def _check(self, request: web.Request, handler: Any) -> web.StreamResponse:
-        # The page's own scripts and styles are no secret, and have no token in their addresses.
-        refused = None if request.path.startswith("/static/") else self._guard.refusal(request)
-        if refused is not None:
-            return web.Response(status=403, text=f"hushsplat: {refused}\n", headers=HEADERS)
+        # The page's scripts and styles are public; their URLs have no token.
+        problem = None if request.path.startswith("/static/") else refusal(request, self._token)
+        if problem is not None:
+            return web.Response(status=403, text=f"hushsplat: {problem}\n", headers=HEADERS)
         try:
             response: web.StreamResponse = await handler(request)
         except HushsplatError as error:
@@ -107,16 +107,16 @@ class Server:
         socket = web.WebSocketResponse(max_msg_size=MAX_FRAME_BYTES, heartbeat=HEARTBEAT_S, compress=False)
         await socket.prepare(request)
         connection = PageConnection(socket)
-        if len(self._sessions) >= self._studio.options.max_clients:
-            await connection.tell({"type": "full", "message": "too many people are looking; try again in a moment."})
+        if len(self._sessions) >= self._service.options.max_clients:
+            await connection.send_json({"type": "full", "message": "too many pages are open; try again in a moment."})
             await socket.close(code=WSCloseCode.TRY_AGAIN_LATER)
             return socket
-        session = Session(self._studio, connection)
+        session = Session(self._service, connection)
         self._sessions[session.id] = session
         self._sockets.add(socket)
         try:
-            await connection.tell(introduction(self._studio, session.draw))
-            await session.tell_scene()
+            await connection.send_json(hello_message(self._service, session.draw))
+            await session.send_scene()
             session.start(on_failure=lambda: asyncio.ensure_future(socket.close(code=WSCloseCode.INTERNAL_ERROR)))
             await self._listen(socket, connection, session)
         finally:
@@ -127,25 +127,25 @@ class Server:
                 await video.discard()
             await session.close()
             if not self._sessions:
-                await self._studio.rest()
+                await self._service.release_memory()
         return socket
 
     async def _listen(self, socket: web.WebSocketResponse, connection: PageConnection, session: Session) -> None:
-        rate, errors = Rate(MESSAGES_PER_S, MESSAGES_AT_ONCE), Rate(ERRORS_PER_S, ERRORS_AT_ONCE)
+        rate, errors = RateLimit(MESSAGES_PER_S, MESSAGES_AT_ONCE), RateLimit(ERRORS_PER_S, ERRORS_AT_ONCE)
         async for message in socket:
             try:
                 if not rate.allows():
                     raise ViewError(f"more than {MESSAGES_PER_S:.0f} messages a second came; this one was refused.")
                 if message.type != WSMsgType.TEXT:
                     raise ViewError("a binary message was refused; the viewer takes JSON.")
-                heard = protocol.parse_message(message.data)
-                if isinstance(heard, protocol.CancelVideo):
+                parsed = protocol.parse_message(message.data)
+                if isinstance(parsed, protocol.CancelVideo):
                     self._cancel_video(session)
                 else:
-                    await session.hear(heard)
+                    await session.handle(parsed)
             except HushsplatError as error:
-                if errors.allows():  # whoever floods us is not flooded back
-                    await connection.tell({"type": "error", "message": str(error)})
+                if errors.allows():  # error replies are limited, too
+                    await connection.send_json({"type": "error", "message": str(error)})
 
     def _session(self, request: web.Request) -> Session:
         session = self._sessions.get(request.query.get("session", ""))
@@ -155,28 +155,28 @@ class Server:
 
     async def _open_scene(self, request: web.Request) -> web.StreamResponse:
         session = self._session(request)
-        exhibit = await read_dropped_scene(request, self._studio)
-        if session.id in self._sessions:  # it may have left while the file came
-            session.show(exhibit)
-            await session.tell_scene()
+        entry = await read_dropped_scene(request, self._service)
+        if session.id in self._sessions:  # it may have disconnected while the file was uploaded
+            session.show(entry)
+            await session.send_scene()
         return web.json_response({})
 
     async def _open_track(self, request: web.Request) -> web.StreamResponse:
         self._session(request)
-        return web.Response(text=await read_dropped_track(request, self._studio), content_type="application/json")
+        return web.Response(text=await read_dropped_track(request, self._service), content_type="application/json")
 
-    async def _order_video(self, request: web.Request) -> web.StreamResponse:
+    async def _start_video(self, request: web.Request) -> web.StreamResponse:
         session = self._session(request)
         body = await received(request)
-        exhibit, draw = session.exhibit, session.draw
-        order = await self._studio.read(lambda: VideoOrder.parse(parsed_json(body, "the video"), exhibit, draw))
+        entry, draw = session.entry, session.draw
+        wanted = await self._service.read(lambda: VideoRequest.parse(parsed_json(body, "the video"), entry, draw))
         before = self._videos.get(session.id)
         if before is not None and not before.done:
             raise ViewError("a video is being made already; cancel it first.")
         if before is not None:
             await before.discard()
-        video = self._videos[session.id] = Video(self._studio, order, session.tell)
-        return web.json_response({"id": video.id, "frames": len(order.track)})
+        video = self._videos[session.id] = Video(self._service, wanted, session.send)
+        return web.json_response({"id": video.id, "frames": len(wanted.track)})
 
     def _cancel_video(self, session: Session) -> None:
         video = self._videos.get(session.id)

@@ -1,4 +1,4 @@
-"""One client: its camera, its denoisers' memory, and the frames on their way to it."""
+"""One client: its camera, its methods, and the frames that are drawn and sent to it."""
 
 from __future__ import annotations
 
@@ -12,140 +12,155 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
-from hushsplat.stream import BLENDED
+from hushsplat.methods import BLENDED, drawn_by
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError, ViewError
 from hushsplat.viewer import protocol
-from hushsplat.viewer.frame_renderer import Drawn, Painter, jpeg, probe
+from hushsplat.viewer.encoding import jpeg, screenshot
+from hushsplat.viewer.frame_renderer import RenderedFrame
 from hushsplat.viewer.pace import Pace
 from hushsplat.viewer.protocol import Draw, Look, Message, Side
-from hushsplat.viewer.scene_entry import Exhibit, framed, legend, told
-from hushsplat.viewer.screenshot import png
-from hushsplat.viewer.service import Studio, StudioClosed
+from hushsplat.viewer.scene_entry import SceneEntry, framed
+from hushsplat.viewer.scene_info import legend, place_info, scene_info
+from hushsplat.viewer.service import RenderService, ServiceClosed
 
-IN_FLIGHT = 2  # frames that are drawn or on their way before the page has shown them
-STILL_FRAMES = 128  # after so many from one place the picture is as good as it gets
-STILL_AFTER_S = 0.15  # without a new camera, the next frames are sharp
+IN_FLIGHT = 2  # frames that are drawn or sent and not yet acknowledged
+STILL_FRAMES = 128  # of a still camera; more would not be seen
+STILL_AFTER_S = 0.15  # without a new camera, the next frames have the full resolution
 MAX_PIXELS = 2560 * 1600  # of one frame; a larger canvas gets fewer than it has. hush keeps 128 bytes for each
-
 
 log = logging.getLogger("hushsplat.viewer")
 
 
 @runtime_checkable
 class Connection(Protocol):
-    """How a session talks to its page."""
+    """How a session reaches its page."""
 
-    async def tell(self, message: dict[str, Any]) -> None:
-        """Send JSON."""
+    async def send_json(self, message: dict[str, Any]) -> None:
+        """Send a text message."""
 
-    async def send(self, message: bytes) -> None:
-        """Send pictures."""
+    async def send_bytes(self, message: bytes) -> None:
+        """Send a binary message."""
 
 
 @dataclass(frozen=True)
-class Order:
-    """What a frame is asked for with."""
+class FrameRequest:
+    """What a frame is drawn for.
+
+    Attributes:
+        look: the page's camera.
+        draw: methods and settings.
+        version: of both and of the scene; a change counts up.
+        scale: of the canvas' sides.
+        moving: whether the camera moved just before.
+    """
 
     look: Look
     draw: Draw
-    version: int  # of what is to be drawn
-    scale: float  # of the canvas' sides
+    version: int
+    scale: float
     moving: bool
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A frame that is drawn."""
+class OutgoingFrame:
+    """A frame that waits to be encoded and sent.
 
-    drawn: Drawn
-    order: Order
-    number: int  # of all frames that this client gets
-    still_frames: int  # how many sharp ones there are of this view
+    Attributes:
+        rendered: its pictures.
+        request: what it was drawn for.
+        number: counts the frames of this client; acknowledgements repeat it.
+        still_frames: frames at full resolution since the last change.
+    """
+
+    rendered: RenderedFrame
+    request: FrameRequest
+    number: int
+    still_frames: int
 
     def header(self) -> dict[str, Any]:
-        """What the page is told beside the pictures."""
+        """The JSON that is sent with the pictures."""
         return {
             "kind": "frame",
             "frame": self.number,
-            "sequence": self.order.look.sequence,
-            "width": self.drawn.camera.width,
-            "height": self.drawn.camera.height,
-            "scale": round(self.order.scale, 3),
-            "moving": self.order.moving,
+            "sequence": self.request.look.sequence,
+            "width": self.rendered.camera.width,
+            "height": self.rendered.camera.height,
+            "scale": round(self.request.scale, 3),
+            "moving": self.request.moving,
             "still_frames": self.still_frames,
-            "still_limit": _enough(self.order.draw),
-            "sides": [{"method": side.method, "show": side.show} for side in self.order.draw.sides],
-            "legends": [legend(scale) for scale in self.drawn.scales],
+            "still_limit": _still_limit(self.request.draw),
+            "sides": [{"method": side.method, "show": side.show} for side in self.rendered.sides],
+            "legends": [legend(scale) for scale in self.rendered.scales],
         }
 
 
 class Session:
-    """Draws for one client while there is something to draw, and sleeps otherwise."""
+    """Draws frames for one client until its picture is refined, and waits for the next change."""
 
-    def __init__(self, studio: Studio, connection: Connection) -> None:
+    def __init__(self, service: RenderService, connection: Connection) -> None:
         self.id = secrets.token_urlsafe(24)
-        self.studio = studio
-        self.exhibit = studio.exhibit
-        self.draw = Draw((Side(_first_method(studio)),))
+        self.service = service
+        self.entry = service.entry
+        self.draw = Draw((Side(drawn_by(service.options.method, self.entry.scene.has_payload).name),))
         self._connection = connection
-        self._painter = Painter(studio.weights, studio.options.render)
+        self._renderer = service.new_renderer(self.entry)
         self._pace = Pace()
         self._look: Look | None = None
         self._moved_at = -STILL_AFTER_S
-        self._version = 0  # counts the changes of what is to be drawn
-        self._drawn_version = self._failed_version = -1  # the last ones that were drawn, or could not be
-        self._still_frames = 0  # sharp ones of this version
+        self._version = 0  # counts changes of camera, methods, settings and scene
+        self._drawn_version = self._failed_version = -1  # the last that was drawn, the last that failed
+        self._still_frames = 0  # at full resolution, of this version
         self._frames = 0
-        self._last: Drawn | None = None
+        self._last: RenderedFrame | None = None
         self._changed = asyncio.Event()
         self._slots = asyncio.Semaphore(IN_FLIGHT)
         self._unacknowledged: set[int] = set()
-        self._outbox: asyncio.Queue[Shown] = asyncio.Queue(1)
+        self._outbox: asyncio.Queue[OutgoingFrame] = asyncio.Queue(1)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, on_failure: Callable[[], object]) -> None:
-        """Begin to draw; what nobody foresaw is logged, and ends the session."""
+        """Begin to draw; an unexpected exception is logged and ends the session."""
 
-        def look_after(task: asyncio.Task[None]) -> None:
-            if not task.cancelled() and not isinstance(task.exception(), (StudioClosed, type(None))):
+        def check(task: asyncio.Task[None]) -> None:
+            if not task.cancelled() and not isinstance(task.exception(), (ServiceClosed, type(None))):
                 log.error("a session failed", exc_info=task.exception())
                 on_failure()
 
         self._tasks = [asyncio.create_task(self._draw_frames()), asyncio.create_task(self._send_frames())]
         for task in self._tasks:
-            task.add_done_callback(look_after)
+            task.add_done_callback(check)
 
     async def close(self) -> None:
-        """Stop, and let go of everything."""
+        """Stop drawing, and release the scene and all frames."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
-        self.show(self.studio.exhibit)
+        self.show(self.service.entry)
         self._last = None
 
     @property
     def camera(self) -> Camera | None:
-        """Of the canvas, None before the page has said."""
+        """Of the canvas; None before the first `look`."""
         return None if self._look is None else self._look.camera
 
-    def show(self, exhibit: Exhibit) -> None:
-        """Show another scene from now on."""
-        if self.exhibit is not self.studio.exhibit:
-            self.studio.files_open -= 1
-        if exhibit is not self.studio.exhibit:
-            self.studio.files_open += 1
-        self.exhibit = exhibit
-        self._painter = Painter(self.studio.weights, self.studio.options.render)
+    def show(self, entry: SceneEntry) -> None:
+        """Show another scene from now on, without history."""
+        if self.entry is not self.service.entry:
+            self.service.files_open -= 1
+        if entry is not self.service.entry:
+            self.service.files_open += 1
+        self.entry = entry
+        self._renderer = self.service.new_renderer(entry)
         self._restart()
 
-    async def hear(self, message: Message) -> None:
-        """Do what the page asks for."""
+    async def handle(self, message: Message) -> None:
+        """Handle a message of the page."""
         if isinstance(message, Look):
-            self._hear_look(message)
+            self._handle_look(message)
         elif isinstance(message, Draw):
-            self._hear_draw(message)
+            self._handle_draw(message)
         elif isinstance(message, protocol.Acknowledge):
             if message.frame in self._unacknowledged:
                 self._unacknowledged.discard(message.frame)
@@ -155,36 +170,34 @@ class Session:
         elif isinstance(message, protocol.Shot):
             await self._answer_shot(message)
         elif isinstance(message, protocol.Home):
-            scene = self.exhibit.gaussians
-            place = await self.studio.read(lambda: framed(scene, message.up))
-            await self.tell({"type": "home", "place": told(place, self.exhibit)})
+            gaussians = self.entry.gaussians
+            place = await self.service.read(lambda: framed(gaussians, message.up))
+            await self.send({"type": "home", "place": place_info(place)})
         elif isinstance(message, protocol.CloseFile):
-            self.show(self.studio.exhibit)
-            await self.tell_scene()
+            self.show(self.service.entry)
+            await self.send_scene()
 
-    async def tell(self, message: dict[str, Any]) -> None:
-        """Send JSON to the page."""
-        await self._connection.tell(message)
+    async def send(self, message: dict[str, Any]) -> None:
+        """Send a text message to the page."""
+        await self._connection.send_json(message)
 
-    async def tell_scene(self) -> None:
-        """Tell the page what it sees."""
-        exhibit, options = self.exhibit, self.studio.options.render
-        described = await self.studio.draw(lambda: exhibit.described(options))
-        own = exhibit is self.studio.exhibit
-        await self.tell({"type": "scene", "session": self.id, "own": own, **described})
+    async def send_scene(self) -> None:
+        """Send what the page has to know about its scene."""
+        entry, options = self.entry, self.service.options.render
+        info = await self.service.draw(lambda: scene_info(entry, options))
+        own = entry is self.service.entry
+        await self.send({"type": "scene", "session": self.id, "own": own, **info})
 
-    def _hear_look(self, look: Look) -> None:
+    def _handle_look(self, look: Look) -> None:
         before = self._look
         self._look = look
-        if before is None or not _same_view(before.camera, look.camera):
+        if before is None or not _same_camera(before.camera, look.camera):
             self._moved_at = time.monotonic() if before is not None else self._moved_at
             if before is None or _size(before.camera) != _size(look.camera):
                 self._pace = Pace()
             self._restart()
 
-    def _hear_draw(self, draw: Draw) -> None:
-        if self.exhibit.gaussians.payload is None and any(side.method == "hush" for side in draw.sides):
-            raise ViewError("hush needs a scene with a payload, and this one has none; choose hush-zero-shot.")
+    def _handle_draw(self, draw: Draw) -> None:
         if draw != self.draw:
             self.draw, self._pace = draw, Pace()
             self._restart()
@@ -195,113 +208,108 @@ class Session:
         self._changed.set()
 
     async def _answer_probe(self, message: protocol.Probe) -> None:
-        exhibit, camera, options = self.exhibit, self.camera, self.studio.options.render
+        entry, camera, options = self.entry, self.camera, self.service.options.render
         if camera is None:
             raise ViewError("the message 'probe' was refused: send a 'look' first.")
-        point = await self.studio.draw(lambda: probe(exhibit.gaussians, camera, message.x, message.y, options))
-        await self.tell({"type": "probe", "request": message.request, "point": point})
+        point = await self.service.draw(lambda: entry.point_at(camera, message.x, message.y, options))
+        await self.send({"type": "probe", "request": message.request, "point": point})
 
     async def _answer_shot(self, message: protocol.Shot) -> None:
-        drawn = self._last
-        if drawn is None:
+        last = self._last
+        if last is None:
             raise ViewError("the message 'shot' was refused: there is no picture yet.")
-        picture = await self.studio.encode(lambda: png(drawn, message.divider))
-        await self._connection.send(protocol.pack({"kind": "shot", "request": message.request}, [picture]))
+        picture = await self.service.encode(lambda: screenshot(last, message.divider))
+        await self._connection.send_bytes(protocol.pack({"kind": "shot", "request": message.request}, [picture]))
 
     async def _draw_frames(self) -> None:
         while True:
-            await self._something_to_draw()
+            await self._wait_for_work()
             asked, version = time.monotonic(), self._version
             await self._slots.acquire()
             try:
-                order, drawn = await self._next_frame()
+                request, rendered = await self._next_frame()
             except (HushsplatError, MemoryError) as error:
                 self._slots.release()
-                self._failed_version = version  # what cannot be drawn once cannot be drawn again
+                self._failed_version = version  # is not tried again
                 message = "not enough memory for this frame." if isinstance(error, MemoryError) else str(error)
-                await self.tell({"type": "error", "message": message})
+                await self.send({"type": "error", "message": message})
                 continue
-            if drawn is None:
+            if rendered is None:
                 self._slots.release()
                 continue
-            self._learn(order, 1000 * (time.monotonic() - asked))
+            self._count(request, 1000 * (time.monotonic() - asked))
             self._frames += 1
-            self._drawn_version, self._last = order.version, drawn
-            await self._outbox.put(Shown(drawn, order, self._frames, self._still_frames))
+            self._drawn_version, self._last = request.version, rendered
+            await self._outbox.put(OutgoingFrame(rendered, request, self._frames, self._still_frames))
 
-    def _learn(self, order: Order, time_ms: float) -> None:
-        if order.moving:
-            self._pace.took(order.scale, time_ms)
-        elif order.version == self._version:
+    def _count(self, request: FrameRequest, time_ms: float) -> None:
+        if request.moving:
+            self._pace.took(request.scale, time_ms)
+        elif request.version == self._version:
             self._still_frames += 1
 
     async def _send_frames(self) -> None:
         while True:
-            shown = await self._outbox.get()
+            frame = await self._outbox.get()
             start = time.monotonic()
-            parts = await self.studio.encode(partial(_encoded, shown))
-            encoded_ms = round(1000 * (time.monotonic() - start), 2)
-            header = {**shown.header(), "passes_ms": {**shown.drawn.passes_ms, "encode": encoded_ms}}
-            self._unacknowledged.add(shown.number)
-            await self._connection.send(protocol.pack(header, parts))
+            parts = await self.service.encode(partial(_encoded, frame))
+            encode_ms = round(1000 * (time.monotonic() - start), 2)
+            header = {**frame.header(), "passes_ms": {**frame.rendered.passes_ms, "encode": encode_ms}}
+            self._unacknowledged.add(frame.number)
+            await self._connection.send_bytes(protocol.pack(header, parts))
 
-    async def _something_to_draw(self) -> None:
+    async def _wait_for_work(self) -> None:
         while True:
             moving_s = STILL_AFTER_S - (time.monotonic() - self._moved_at)
-            finished = self._failed_version == self._version or self._still_frames >= _enough(self.draw)
+            finished = self._failed_version == self._version or self._still_frames >= _still_limit(self.draw)
             if self._look is None or finished:
                 timeout = None
-            elif moving_s > 0 and self._drawn_version == self._version and _enough(self.draw) == 1:
-                timeout = moving_s  # a blended picture gets no better until it may be sharp
+            elif moving_s > 0 and self._drawn_version == self._version and _still_limit(self.draw) == 1:
+                timeout = moving_s  # a blended picture changes only with its resolution
             else:
                 return
             self._changed.clear()
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), timeout)
 
-    async def _next_frame(self) -> tuple[Order, Drawn | None]:
-        """Draw from the newest camera there is; None if it moved on while a slow sharp frame was at it."""
-        order, work, drawn = await self.studio.draw(self._begin)
-        while drawn is None and (order.moving or order.version == self._version):
-            drawn = await self.studio.draw(partial(next, work))
-        return order, drawn
+    async def _next_frame(self) -> tuple[FrameRequest, RenderedFrame | None]:
+        """Draw from the newest camera; None if something changed while a slow still frame was drawn."""
+        request, work, rendered = await self.service.draw(self._begin)
+        while rendered is None and (request.moving or request.version == self._version):
+            rendered = await self.service.draw(partial(next, work))
+        return request, rendered
 
-    def _begin(self) -> tuple[Order, Iterator[Drawn | None], Drawn | None]:
-        """The first part of the next frame; runs in the drawing thread and changes nothing but the painter."""
+    def _begin(self) -> tuple[FrameRequest, Iterator[RenderedFrame | None], RenderedFrame | None]:
+        """The first part of the next frame; runs in the drawing thread and changes nothing but the renderer."""
         look, draw, version = self._look, self.draw, self._version
         if look is None:
             raise ViewError("there is no camera to draw from.")
         moving = time.monotonic() - self._moved_at < STILL_AFTER_S
         scale = self._pace.scale if moving and draw.adapt else 1.0
-        work = self._painter.paint(self.exhibit.gaussians, _fitting(look.camera, scale), draw, self._frames)
-        return Order(look, draw, version, scale, moving), work, next(work)
+        work = self._renderer.render(_fitting(look.camera, scale), draw, self._frames)
+        return FrameRequest(look, draw, version, scale, moving), work, next(work)
 
 
-def _encoded(shown: Shown) -> list[bytes]:
-    return [jpeg(color, sharp=not shown.order.moving) for color in shown.drawn.pictures]
+def _encoded(frame: OutgoingFrame) -> list[bytes]:
+    return [jpeg(color, sharp=not frame.request.moving) for color in frame.rendered.pictures]
 
 
-def _enough(draw: Draw) -> int:
-    """How many sharp frames of one view: a blended picture is finished at once."""
+def _still_limit(draw: Draw) -> int:
+    """Frames of a still camera: a blended picture is finished at once."""
     return 1 if all(side.method in BLENDED for side in draw.sides) else STILL_FRAMES
-
-
-def _first_method(studio: Studio) -> str:
-    method = studio.options.method
-    return "hush-zero-shot" if method == "hush" and studio.exhibit.gaussians.payload is None else method
 
 
 def _size(camera: Camera) -> tuple[int, int]:
     return camera.width, camera.height
 
 
-def _same_view(first: Camera, second: Camera) -> bool:
+def _same_camera(first: Camera, second: Camera) -> bool:
     lenses = [(*_size(camera), camera.fx) for camera in (first, second)]
     return lenses[0] == lenses[1] and bool((first.world_from_camera == second.world_from_camera).all())
 
 
 def _fitting(camera: Camera, scale: float) -> Camera:
-    """The camera at a share of its size, and never with more pixels than a frame may have."""
+    """The camera at this scale, with at most MAX_PIXELS."""
     scale = min(scale, (MAX_PIXELS / (camera.width * camera.height)) ** 0.5)
     if scale == 1:
         return camera

@@ -1,4 +1,4 @@
-"""Files that are dropped on the page: received with limits under names of our own, read by the package's readers."""
+"""Files that are dropped on the page: received under random names with limits, read by the package's readers."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from hushsplat.io.eyenavgs import read_eyenavgs
 from hushsplat.io.scenes.scene import MAGIC, load
 from hushsplat.io.tracks import track_from_json, track_json
 from hushsplat.types.errors import HushsplatError, TrackError, ViewError
-from hushsplat.viewer.scene_entry import Exhibit
-from hushsplat.viewer.service import Studio
+from hushsplat.viewer.scene_entry import SceneEntry
+from hushsplat.viewer.service import RenderService
 
 MAX_TRACK_BYTES = 32 << 20
 MAX_NAME = 120  # characters
 PATIENCE_S = 60.0  # without a byte
-SPLAT_BYTES = 32  # of each Gaussian of a .splat, the one format that does not say what it is
+SPLAT_BYTES = 32  # of each Gaussian of a .splat, the one format without a magic number
 
 
-async def read_dropped_scene(request: web.Request, studio: Studio) -> Exhibit:
-    """The scene in the body of a request."""
+async def read_dropped_scene(request: web.Request, service: RenderService) -> SceneEntry:
+    """The scene in the body of a request, read and uploaded to the engine."""
     name = _name(request)
-    limit = studio.options.max_upload_bytes
+    limit = service.options.max_upload_bytes
     if limit == 0:
         raise ViewError("this viewer takes no files; start it with --max-upload-mb.")
-    if studio.files_open >= studio.options.max_files:
-        raise ViewError(f"{name}: {studio.files_open} dropped scenes are open already; close one first.")
-    path = studio.new_file("")
+    if service.files_open >= service.options.max_files:
+        raise ViewError(f"{name}: {service.files_open} dropped scenes are open already; close one first.")
+    path = service.new_file("")
     try:
         await _receive(request, path, limit, name)
-        return await studio.read(partial(_read_scene, path, name))
+        return await service.read(partial(_read_scene, path, name, service))
     finally:
         path.unlink(missing_ok=True)
         path.with_suffix(".splat").unlink(missing_ok=True)
 
 
-async def read_dropped_track(request: web.Request, studio: Studio) -> str:
+async def read_dropped_track(request: web.Request, service: RenderService) -> str:
     """The track in the body of a request, as our JSON."""
     name = _name(request)
-    path = studio.new_file(".csv")
+    path = service.new_file(".csv")
     try:
         await _receive(request, path, MAX_TRACK_BYTES, name)
-        return await studio.read(partial(_read_track, path, name))
+        return await service.read(partial(_read_track, path, name))
     finally:
         path.unlink(missing_ok=True)
 
@@ -63,7 +63,7 @@ async def received(request: web.Request) -> bytes:
 
 
 async def _receive(request: web.Request, path: Path, limit: int, name: str) -> None:
-    """Write the body to a file of ours, and no more of it than allowed."""
+    """Write the body to a file; one above the limit is refused."""
     announced = request.content_length
     if announced is not None and announced > limit:
         raise ViewError(f"{name}: {announced} bytes are more than the {limit} that this viewer takes.")
@@ -82,8 +82,8 @@ async def _receive(request: web.Request, path: Path, limit: int, name: str) -> N
             file.write(chunk)
 
 
-def _read_scene(path: Path, name: str) -> Exhibit:
-    """What kind of file it is, is seen in its first bytes; only a .splat has to say so by its name."""
+def _read_scene(path: Path, name: str, service: RenderService) -> SceneEntry:
+    """The format is known by the first bytes of the file; only a .splat is known by its name."""
     with path.open("rb") as file:
         start = file.read(4)
     if not any(start.startswith(magic) for magic in MAGIC):
@@ -92,7 +92,7 @@ def _read_scene(path: Path, name: str) -> Exhibit:
             raise ViewError(f"{name}: is no scene; drop a .ply, .splat, .spz or .sog file, a track or a screenshot.")
         path = path.rename(path.with_suffix(".splat"))
     try:
-        return Exhibit.of(load(path), name)
+        return SceneEntry.of(load(path), name, service.entry.engine, service.options.render)
     except HushsplatError as error:
         raise ViewError(str(error).replace(str(path), name)) from error
     except MemoryError as error:
@@ -118,7 +118,7 @@ def _read_track(path: Path, name: str) -> str:
 
 
 def parsed_json(body: bytes, name: str) -> Any:
-    """The JSON in bytes; `name` is what errors call them."""
+    """The JSON in bytes; errors name them `name`."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:  # ValueError: syntax, encoding or endless digits
@@ -126,6 +126,6 @@ def parsed_json(body: bytes, name: str) -> Any:
 
 
 def _name(request: web.Request) -> str:
-    """What the page calls the file: only ever shown, never opened."""
+    """The page's name for the file: shown, never opened."""
     name = unquote(request.query.get("name", "")) or "the file"
     return "".join(letter for letter in name if letter.isprintable())[:MAX_NAME]

@@ -1,4 +1,4 @@
-"""A track as a video: drawn in turn with everybody's frames, told about while it grows, stopped when asked to."""
+"""A track rendered to a video: drawn in turn with the clients' frames, with progress messages, cancellable."""
 
 from __future__ import annotations
 
@@ -15,80 +15,90 @@ import numpy as np
 from jaxtyping import Float32
 from numpy import ndarray as Array
 
-from hushsplat.io.images import to_bytes
 from hushsplat.io.strict_json import Fields, described
 from hushsplat.io.tracks import track_from_json
 from hushsplat.io.video import video_writer
 from hushsplat.types.errors import HushsplatError, ViewError
 from hushsplat.types.track import Track
-from hushsplat.viewer.frame_renderer import Drawn, Painter, composed
+from hushsplat.viewer.encoding import composed
+from hushsplat.viewer.frame_renderer import RenderedFrame
 from hushsplat.viewer.protocol import Draw
-from hushsplat.viewer.scene_entry import Exhibit
-from hushsplat.viewer.service import Studio
+from hushsplat.viewer.scene_entry import SceneEntry
+from hushsplat.viewer.service import RenderService
 
 MAX_FRAMES = 20_000  # of a video: eleven minutes at 30 frames a second
 MAX_PIXELS = 3840 * 2160
-TOLD_EVERY_S = 0.1
+PROGRESS_EVERY_S = 0.1
 
 
 @dataclass(frozen=True)
-class VideoOrder:
-    """What to make."""
+class VideoRequest:
+    """What to make.
 
-    track: Track  # at the video's frame rate and size
+    Attributes:
+        track: at the video's frame rate and size.
+        fps: frames a second.
+        entry: the scene.
+        draw: methods and settings.
+        divider: 0..1, where the second side begins.
+    """
+
+    track: Track
     fps: float
-    exhibit: Exhibit
+    entry: SceneEntry
     draw: Draw
-    divider: float  # 0..1: where the second side begins
+    divider: float
 
     @staticmethod
-    def parse(content: Any, exhibit: Exhibit, draw: Draw) -> VideoOrder:
-        """An order as the page sends it: a track, a frame rate and a size."""
+    def parse(content: Any, entry: SceneEntry, draw: Draw) -> VideoRequest:
+        """A request as the page sends it: a track, a frame rate and a size."""
         if not isinstance(content, dict):
             raise ViewError(f"the video was refused: it is {described(content)}, expected an object.")
-        order = Fields("the video was refused", content, ViewError)
+        fields = Fields("the video was refused", content, ViewError)
         given = content.get("track")
         if not isinstance(given, dict):
             raise ViewError(f"the video was refused: track is {described(given)}, expected an object.")
-        fps, width, height = order.number("fps"), order.pixels("width"), order.pixels("height")
+        fps, width, height = fields.number("fps"), fields.pixels("width"), fields.pixels("height")
         if not 1 <= fps <= 120:
             raise ViewError(f"the video was refused: fps is {fps:g}, expected 1 to 120.")
         if width * height > MAX_PIXELS or max(width, height) > 4096:
             raise ViewError(f"the video was refused: {width}×{height} px are more than 4096 a side or 3840×2160.")
-        divider = order.number("divider", 1.0)
+        divider = fields.number("divider", 1.0)
         if not 0 <= divider <= 1:
             raise ViewError(f"the video was refused: divider is {divider:g}, expected 0 to 1.")
         track = track_from_json("the track", given)
         if track.duration_s * fps > MAX_FRAMES:
             raise ViewError(f"the video was refused: it has more than {MAX_FRAMES} frames; make it shorter.")
-        return VideoOrder(track.resampled(fps).resized(width, height), fps, exhibit, draw, divider)
+        return VideoRequest(track.resampled(fps).resized(width, height), fps, entry, draw, divider)
 
 
 class Cancelled(HushsplatError):
-    """Somebody does not want this video any more."""
+    """The page does not want this video any more."""
 
 
 class Video:
-    """A video in the making, or made."""
+    """A video that is being made, or is ready."""
 
-    def __init__(self, studio: Studio, order: VideoOrder, tell: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
+    def __init__(
+        self, service: RenderService, request: VideoRequest, send: Callable[[dict[str, Any]], Awaitable[None]]
+    ) -> None:
         self.id = secrets.token_urlsafe(24)
         self.path: Path | None = None  # once it is there
-        self._studio = studio
-        self._order = order
-        self._tell = tell
-        self._unwanted = threading.Event()
-        self._progress = 0  # frames that are written
+        self._service = service
+        self._request = request
+        self._send = send
+        self._cancelled = threading.Event()
+        self._written = 0  # frames
         self._task = asyncio.create_task(self._make())
 
     @property
     def done(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether it is ready, cancelled or failed."""
         return self._task.done()
 
     def cancel(self) -> None:
-        """Stop after the frame at hand; the page is told when it has."""
-        self._unwanted.set()
+        """Stop after the current frame; the page gets a message then."""
+        self._cancelled.set()
 
     async def discard(self) -> None:
         """Stop, and remove the file."""
@@ -98,57 +108,57 @@ class Video:
             self.path.unlink(missing_ok=True)
 
     async def _make(self) -> None:
-        path = self._studio.new_file(".mp4")
-        writing = asyncio.ensure_future(self._studio.make_video(partial(self._write, path)))
-        told = -1
+        path = self._service.new_file(".mp4")
+        writing = asyncio.ensure_future(self._service.make_video(partial(self._write, path)))
+        reported = -1
         while not writing.done():
-            if told != self._progress:
-                told = self._progress
-                await self._say("drawing", told)
-            await asyncio.wait([writing], timeout=TOLD_EVERY_S)
+            if reported != self._written:
+                reported = self._written
+                await self._send_state("drawing", reported)
+            await asyncio.wait([writing], timeout=PROGRESS_EVERY_S)
         try:
             writing.result()
         except Cancelled:
-            await self._say("cancelled", self._progress)
+            await self._send_state("cancelled", self._written)
         except (HushsplatError, MemoryError) as error:
-            await self._say("failed", self._progress, message=str(error) or "not enough memory for this video.")
+            await self._send_state("failed", self._written, message=str(error) or "not enough memory for this video.")
         else:
             self.path = path
-            await self._say("ready", self._progress, bytes=path.stat().st_size)
+            await self._send_state("ready", self._written, bytes=path.stat().st_size)
 
-    async def _say(self, state: str, frame: int, **more: Any) -> None:
-        total = len(self._order.track)
-        await self._tell({"type": "video", "id": self.id, "state": state, "frame": frame, "frames": total, **more})
+    async def _send_state(self, state: str, frame: int, **more: Any) -> None:
+        total = len(self._request.track)
+        await self._send({"type": "video", "id": self.id, "state": state, "frame": frame, "frames": total, **more})
 
     def _write(self, path: Path) -> None:
-        """Runs in a thread of its own; each frame is drawn in turn with everybody's, the next while this is encoded."""
-        order, studio = self._order, self._studio
-        painter = Painter(studio.weights, studio.options.render)
+        """Runs in a thread of its own: submits frames to the drawing thread, encodes each while the next is drawn."""
+        request, service = self._request, self._service
+        renderer = service.new_renderer(request.entry)
 
-        def paint(index: int) -> Iterator[Drawn | None]:
-            return painter.paint(order.exhibit.gaussians, order.track.camera(index), order.draw, index)
+        def render(index: int) -> Iterator[RenderedFrame | None]:
+            return renderer.render(request.track.camera(index), request.draw, index)
 
-        total = len(order.track)
-        with video_writer(path, order.track.width, order.track.height, order.fps) as writer:
-            work = paint(0)
-            coming = studio.submit(partial(next, work))
+        total = len(request.track)
+        with video_writer(path, request.track.width, request.track.height, request.fps) as writer:
+            work = render(0)
+            pending = service.submit(partial(next, work))
             for index in range(total):
-                while (drawn := coming.result()) is None:
-                    self._check_wanted()
-                    coming = studio.submit(partial(next, work))
-                self._check_wanted()
+                while (frame := pending.result()) is None:
+                    self._check_cancelled()
+                    pending = service.submit(partial(next, work))
+                self._check_cancelled()
                 if index + 1 < total:
-                    work = paint(index + 1)
-                    coming = studio.submit(partial(next, work))
-                writer.write(_whole(drawn, order.divider))
-                self._progress = index + 1
+                    work = render(index + 1)
+                    pending = service.submit(partial(next, work))
+                writer.write(_whole(frame, request.divider))
+                self._written = index + 1
 
-    def _check_wanted(self) -> None:
-        if self._unwanted.is_set():
+    def _check_cancelled(self) -> None:
+        if self._cancelled.is_set():
             raise Cancelled("the video was cancelled.")
 
 
-def _whole(drawn: Drawn, divider: float) -> Float32[Array, "h w 3"]:
-    if len(drawn.pictures) == 1:
-        return drawn.pictures[0]
-    return composed(tuple(to_bytes(color) for color in drawn.pictures), divider).astype(np.float32) / 255
+def _whole(frame: RenderedFrame, divider: float) -> Float32[Array, "h w 3"]:
+    if len(frame.pictures) == 1:
+        return frame.pictures[0]
+    return composed(frame, divider).astype(np.float32) / 255

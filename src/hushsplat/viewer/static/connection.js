@@ -1,4 +1,4 @@
-// The WebSocket: JSON both ways, pictures from the server, and coming back after it was away.
+// The WebSocket: JSON both ways, pictures from the server; connects again after a loss.
 
 const FIRST_WAIT_MS = 400, LONGEST_WAIT_MS = 5000;
 const token = new URLSearchParams(location.search).get("token");

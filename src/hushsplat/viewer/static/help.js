@@ -12,7 +12,7 @@ export const HELP = [
   ]],
   ["Places", [
     ["O F", "orbit, fly"],
-    ["H", "home view, and everything as it was"],
+    ["H", "home: first camera, orbit, up as it was"],
     ["1 … 6", "front, right, back, left, top, below"],
     ["[ ]", "place before, next place"],
     ["U", "another axis is up"],
@@ -22,7 +22,7 @@ export const HELP = [
     ["M", "next method, ⇧M the one before"],
     ["X", "compare two methods"],
     [", .", "move the divider"],
-    ["V", "what lies behind hush's picture, ⇧V back"],
+    ["V", "views: intermediate results of hush, ⇧V back"],
     ["G", "settings and times"],
   ]],
   ["Tracks", [
@@ -34,8 +34,8 @@ export const HELP = [
     ["I O", "on the strip: begin and end here"],
   ]],
   ["Keep", [
-    ["P", "screenshot; drop it here again to go back to its view"],
-    ["C", "copy a link to this view"],
+    ["P", "screenshot; drop it here again to go back to its camera"],
+    ["C", "copy a link to this camera"],
     ["?", "this list"],
     ["Esc", "close what is open"],
   ]],

@@ -1,4 +1,4 @@
-// The view in the address: #p=eye&q=rotation&c=pivot&f=field of view&u=up&m=method~view,…&d=divider
+// Camera and methods in the address: #p=eye&q=rotation&c=pivot&f=field of view&u=up&m=method~view,…&d=divider
 import * as V from "./vectors.js";
 
 const digits = (value) => String(Number(value.toPrecision(7)));
@@ -14,7 +14,7 @@ export function written(camera, draw, split) {
   return "#" + parts.map(([key, value]) => `${key}=${value}`).join("&");
 }
 
-/** What an address says, or null; numbers that are none are not taken. */
+/** Camera and methods of an address, or null if it has no valid camera. */
 export function read(hash) {
   const fields = new URLSearchParams(hash.replace(/^#/, ""));
   const numbers = (key, count) => {

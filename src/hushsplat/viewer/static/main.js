@@ -1,11 +1,11 @@
-// Everything together: what the hands do, what the server draws, what the page shows.
+// Connects input, the server's messages and the page.
 import { Camera } from "./camera.js";
 import { Connection } from "./connection.js";
 import { Controls, typing } from "./controls.js";
 import { download, trackInPng, upload } from "./files.js";
 import { fillHelp } from "./help.js";
 import * as link from "./link.js";
-import { complain, note } from "./notes.js";
+import { showError, note } from "./notes.js";
 import { Panel } from "./panel.js";
 import { Stage } from "./stage.js";
 import { Timeline } from "./timeline.js";
@@ -20,15 +20,15 @@ const connection = new Connection();
 let session = "";
 const timeline = new Timeline(camera, stage, () => session);
 
-// --- looking: at once, but at most one message for each frame that the browser draws
+// --- camera messages: at once, but at most one for each frame that the browser draws
 
 const LOOK_EVERY_MS = 12;
 let sequence = 0, lookFrame = 0, lookedAt = 0, linkTimer = 0;
 const sentAt = new Map(); // sequence: when
 
-function look() {
+function sendLook() {
   lookFrame = 0;
-  if (!panel.scene) return; // nowhere to look yet
+  if (!panel.scene) return; // no camera yet
   const { width, height } = stage.canvas;
   sequence += 1;
   lookedAt = performance.now();
@@ -36,23 +36,23 @@ function look() {
   if (sentAt.size > 240) sentAt.delete(sentAt.keys().next().value);
   connection.send({ type: "look", world_from_camera: camera.matrix, fov_y_deg: camera.fov, width, height, sequence });
 }
-function lookSoon() {
-  if (!lookFrame && performance.now() - lookedAt > LOOK_EVERY_MS) look();
-  else lookFrame ||= requestAnimationFrame(look);
+function sendLookSoon() {
+  if (!lookFrame && performance.now() - lookedAt > LOOK_EVERY_MS) sendLook();
+  else lookFrame ||= requestAnimationFrame(sendLook);
   clearTimeout(linkTimer);
-  linkTimer = setTimeout(rememberView, 400);
+  linkTimer = setTimeout(writeLink, 400);
 }
-function rememberView() {
+function writeLink() {
   if (panel.scene) history.replaceState(null, "", link.written(camera, panel.draw, stage.split));
 }
-function askForDrawing() {
+function sendDraw() {
   connection.send({ type: "draw", ...panel.draw });
-  lookSoon();
+  sendLookSoon();
 }
-camera.addEventListener("change", lookSoon);
+camera.addEventListener("change", sendLookSoon);
 camera.addEventListener("change", showPivot);
-stage.addEventListener("resize", lookSoon);
-panel.addEventListener("draw", askForDrawing);
+stage.addEventListener("resize", sendLookSoon);
+panel.addEventListener("draw", sendDraw);
 
 // --- frames
 
@@ -61,18 +61,18 @@ connection.addEventListener("frame", ({ detail: { header, parts } }) => stage.sh
 stage.addEventListener("acknowledge", ({ detail: frame }) => connection.send({ type: "ack", frame }));
 stage.addEventListener("shown", ({ detail: header }) => {
   const sent = sentAt.get(header.sequence);
-  panel.told(header, sent === undefined || header.still_frames > 1 ? null : performance.now() - sent);
+  panel.showFrameInfo(header, sent === undefined || header.still_frames > 1 ? null : performance.now() - sent);
   sentAt.delete(header.sequence);
   clearTimeout(restTimer);
-  restTimer = setTimeout(() => panel.resting(), 1500);
+  restTimer = setTimeout(() => panel.showResting(), 1500);
 });
 
-// --- the server's words
+// --- messages of the server
 
 connection.addEventListener("hello", ({ detail }) => {
   $("offline").hidden = true;
-  panel.introduce(detail);
-  timeline.forgetVideo();
+  panel.setChoices(detail);
+  timeline.clearVideo();
 });
 connection.addEventListener("scene", ({ detail: scene }) => {
   const before = panel.scene;
@@ -83,11 +83,11 @@ connection.addEventListener("scene", ({ detail: scene }) => {
     camera.up = scene.up;
     if (before || !openLink()) visit(scene.places[0], 0);
   }
-  askForDrawing();
+  sendDraw();
 });
-connection.addEventListener("error", ({ detail }) => complain(detail.message));
-connection.addEventListener("full", ({ detail }) => complain(detail.message));
-connection.addEventListener("video", ({ detail }) => timeline.videoTold(detail));
+connection.addEventListener("error", ({ detail }) => showError(detail.message));
+connection.addEventListener("full", ({ detail }) => showError(detail.message));
+connection.addEventListener("video", ({ detail }) => timeline.showVideoState(detail));
 connection.addEventListener("home", ({ detail: { place } }) => visit(place));
 connection.addEventListener("away", () => { $("offline").hidden = false; });
 
@@ -103,7 +103,7 @@ function visit(place, seconds) {
 }
 panel.addEventListener("place", ({ detail: place }) => visit(place));
 
-/** As at the beginning: the first place, unless people chose another way up; then one that fits it. */
+/** The first place; if the user chose another up direction, a camera that frames the scene with it. */
 function home() {
   const { scene } = panel;
   $("place").value = 0;
@@ -117,13 +117,13 @@ function reset() {
 }
 
 function openLink() {
-  const view = link.read(location.hash);
-  if (!view) return false;
-  if (view.up) camera.up = view.up;
-  const distance = view.pivot ? undefined : camera.radius;
-  camera.place({ eye: view.eye, rotation: view.rotation, fov: view.fov, pivot: view.pivot, distance });
-  if (view.split !== undefined) stage.move(view.split - stage.split);
-  if (view.sides.length) panel.setSides(view.sides);
+  const linked = link.read(location.hash);
+  if (!linked) return false;
+  if (linked.up) camera.up = linked.up;
+  const distance = linked.pivot ? undefined : camera.radius;
+  camera.place({ eye: linked.eye, rotation: linked.rotation, fov: linked.fov, pivot: linked.pivot, distance });
+  if (linked.split !== undefined) stage.move(linked.split - stage.split);
+  if (linked.sides.length) panel.setSides(linked.sides);
   return true;
 }
 addEventListener("hashchange", openLink);
@@ -133,7 +133,7 @@ const probes = new Map();
 controls.addEventListener("pick", ({ detail }) => {
   requests += 1;
   probes.set(requests, true);
-  look();
+  sendLook();
   connection.send({ type: "probe", request: requests, x: detail.x, y: detail.y });
 });
 connection.addEventListener("probe", ({ detail: { request, point } }) => {
@@ -179,16 +179,16 @@ async function openFile(file) {
   if (/\.(json|csv)$/i.test(file.name)) return timeline.load(file);
   if (/\.png$/i.test(file.name)) {
     const text = await trackInPng(file);
-    if (!text) return void complain(`${file.name}: is no screenshot of hushsplat; there is no camera inside.`);
+    if (!text) return void showError(`${file.name}: is no screenshot of hushsplat; there is no camera inside.`);
     return timeline.load(new File([text], file.name));
   }
   const limit = panel.limits?.max_upload_bytes;
-  if (limit && file.size > limit) return void complain(`${file.name}: is larger than the ${Math.round(limit / 2 ** 20)} MB that this viewer takes.`);
-  const telling = note(`opening ${file.name}`);
+  if (limit && file.size > limit) return void showError(`${file.name}: is larger than the ${Math.round(limit / 2 ** 20)} MB that this viewer takes.`);
+  const progress = note(`opening ${file.name}`);
   try {
-    await upload("scene", file, session, (share) => { telling.textContent = `opening ${file.name}: ${Math.round(100 * share)} %`; });
+    await upload("scene", file, session, (share) => { progress.textContent = `opening ${file.name}: ${Math.round(100 * share)} %`; });
   } catch (error) {
-    complain(error.message);
+    showError(error.message);
   }
 }
 function chooseFile(kinds = "") {
@@ -218,12 +218,12 @@ function toggleSettings(open = $("panel").hidden) {
   document.body.classList.toggle("panel", open);
 }
 async function copyLink() {
-  rememberView();
+  writeLink();
   try {
     await navigator.clipboard.writeText(location.href);
-    note("the link to this view is copied");
+    note("the link to this camera is copied");
   } catch {
-    note("the link to this view is in the address bar");
+    note("the link to this camera is in the address bar");
   }
 }
 function toggleFullScreen() {

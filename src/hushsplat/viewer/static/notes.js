@@ -15,4 +15,4 @@ export function note(text, kind = "note") {
   setTimeout(() => element.remove(), SHOWN_MS[kind]);
   return element;
 }
-export const complain = (text) => note(text, "error");
+export const showError = (text) => note(text, "error");

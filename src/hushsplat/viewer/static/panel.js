@@ -1,4 +1,5 @@
-// Menus and sliders: what is asked of the server, and what the server says about its frames.
+// Menus and sliders: methods and settings of the "draw" message, and what the server says about its frames.
+import { SETTINGS } from "./settings.js";
 import * as V from "./vectors.js";
 
 const $ = (id) => document.getElementById(id);
@@ -21,10 +22,10 @@ export class Panel extends EventTarget {
 
   get scene() { return this.#scene; }
   get limits() { return this.#hello; }
-  #ask() { this.#reflect(); this.dispatchEvent(new Event("draw")); }
+  #changed() { this.#reflect(); this.dispatchEvent(new Event("draw")); }
 
-  /** What there is to choose from; a page that comes back keeps its own choices. */
-  introduce(hello) {
+  /** Fill the menus from the hello message; a page that connects again keeps its own choices. */
+  setChoices(hello) {
     const first = this.#hello === null;
     this.#hello = hello;
     this.#defaults = hello.draw;
@@ -42,9 +43,9 @@ export class Panel extends EventTarget {
     $("close-file").hidden = scene.own;
     for (const id of ["method-a", "method-b"]) {
       $(id).replaceChildren(...this.#hello.methods.map(({ name, title }) => {
-        const missing = name === "hush" && !scene.payload;
-        const made = option(name, missing ? "hush (not for this scene)" : name, missing);
-        made.title = title;
+        const missing = this.#drawnBy(name) !== name;
+        const made = option(name, missing ? `${name} (not for this scene)` : name, missing);
+        made.title = missing ? `without payload ${this.#drawnBy(name)} draws it` : title;
         return made;
       }));
     }
@@ -53,20 +54,25 @@ export class Panel extends EventTarget {
     this.#reflect();
   }
 
+  /** The method that draws this scene when another one is asked for: its fallback where the payload is missing. */
+  #drawnBy(method) {
+    const fallback = this.#hello.methods.find(({ name }) => name === method)?.fallback;
+    return fallback && !this.#scene.payload ? fallback : method;
+  }
+
   /** Sides that this server and this scene can draw. */
   #fitting(sides) {
     const fitting = sides.filter(({ method }) => this.#hello.methods.some(({ name }) => name === method)).map(({ method, show }) => {
-      const able = method === "hush" && !this.#scene.payload ? "hush-zero-shot" : method;
-      const learned = this.#hello.methods.find(({ name }) => name === able).learned;
+      const side = { method: this.#drawnBy(method), show };
       const known = this.#hello.views.some(({ name }) => name === show);
-      return { method: able, show: learned && known ? show : "picture" };
+      return this.#learned(side) && known ? side : { ...side, show: "picture" };
     });
     return fitting.length ? fitting : this.#defaults.sides.map((side) => ({ ...side }));
   }
 
   setSides(sides) {
     this.draw.sides = this.#fitting(sides);
-    this.#ask();
+    this.#changed();
   }
 
   toggleSplit() {
@@ -76,7 +82,7 @@ export class Panel extends EventTarget {
   }
 
   nextMethod(step) {
-    const names = this.#hello.methods.map(({ name }) => name).filter((name) => name !== "hush" || this.#scene.payload);
+    const names = this.#hello.methods.map(({ name }) => name).filter((name) => this.#drawnBy(name) === name);
     const { sides } = this.draw;
     const at = names.indexOf(sides[0].method);
     this.setSides([{ ...sides[0], method: names[(at + step + names.length) % names.length] }, ...sides.slice(1)]);
@@ -110,8 +116,8 @@ export class Panel extends EventTarget {
       this.setSides([this.draw.sides[0], this.remembered]);
     };
     $("split").onclick = () => this.toggleSplit();
-    $("show-a").onchange = () => this.#showBehind(0, $("show-a").value);
-    $("show-b").onchange = () => this.#showBehind(1, $("show-b").value);
+    $("show-a").onchange = () => this.#showView(0, $("show-a").value);
+    $("show-b").onchange = () => this.#showView(1, $("show-b").value);
     $("place").onchange = () => this.goTo(Number($("place").value));
     $("place-before").onclick = () => this.stepPlace(-1);
     $("place-next").onclick = () => this.stepPlace(1);
@@ -130,21 +136,22 @@ export class Panel extends EventTarget {
       button.onclick = () => this.lookFrom(index);
       $("sides").append(button);
     });
-    $("adapt").onchange = () => { this.draw.adapt = $("adapt").checked; this.#ask(); };
-    $("samples").oninput = () => { this.draw.samples = 2 ** Number($("samples").value); this.#ask(); };
-    $("cap-s").oninput = () => { this.draw.config.accumulated_cap_frames = Math.round(2 ** Number($("cap-s").value)); this.#ask(); };
-    $("cap-h").oninput = () => { this.draw.config.denoised_cap_frames = Math.round(2 ** Number($("cap-h").value)); this.#ask(); };
-    $("gamma").oninput = () => { this.draw.gamma = this.#defaults.gamma * 2 ** Number($("gamma").value); this.#ask(); };
-    $("stab").oninput = () => { this.draw.config.stabilise_weight = Number($("stab").value); this.#ask(); };
+    $("adapt").onchange = () => { this.draw.adapt = $("adapt").checked; this.#changed(); };
+    $("samples").oninput = () => { this.draw.samples = 2 ** Number($("samples").value); this.#changed(); };
+    for (const setting of SETTINGS) {
+      const input = addSlider($("denoiser-settings"), setting);
+      input.oninput = () => { this.draw.config[setting.name] = valueOf(setting, Number(input.value)); this.#changed(); };
+    }
+    $("gamma").oninput = () => { this.draw.gamma = this.#defaults.gamma * 2 ** Number($("gamma").value); this.#changed(); };
     $("defaults").onclick = () => {
       this.draw = { ...this.draw, samples: this.#defaults.samples, config: { ...this.#defaults.config }, gamma: null };
-      this.#ask();
+      this.#changed();
     };
   }
 
-  #showBehind(index, show) {
+  #showView(index, show) {
     const sides = this.draw.sides.map((side) => ({ ...side }));
-    if (show !== "picture" && !this.#learned(sides[index])) sides[index].method = "hush"; // views belong to hush
+    if (show !== "picture" && !this.#learned(sides[index])) sides[index].method = "hush"; // only learned denoisers have views
     sides[index].show = show;
     this.setSides(sides);
   }
@@ -198,14 +205,15 @@ export class Panel extends EventTarget {
     $("adapt").checked = this.draw.adapt;
     $("denoiser").classList.toggle("idle", !sides.some((side) => this.#learned(side)));
     setSlider("samples", Math.log2(samples), samples);
-    setSlider("cap-s", Math.log2(config.accumulated_cap_frames), config.accumulated_cap_frames);
-    setSlider("cap-h", Math.log2(config.denoised_cap_frames), config.denoised_cap_frames);
+    for (const setting of SETTINGS) {
+      const value = config[setting.name];
+      setSlider(`setting-${setting.name}`, setting.powerOfTwo ? Math.log2(value) : value, textOf(setting, value));
+    }
     setSlider("gamma", Math.log2((gamma ?? this.#defaults.gamma) / this.#defaults.gamma), (gamma ?? this.#defaults.gamma).toPrecision(3));
-    setSlider("stab", config.stabilise_weight, config.stabilise_weight.toFixed(2));
   }
 
-  /** What a frame says about itself. */
-  told(header, latencyMs) {
+  /** Times, sizes and legends of the frame that is shown. */
+  showFrameInfo(header, latencyMs) {
     const now = performance.now();
     this.#frames = [...this.#frames.filter((time) => now - time < 1000), now];
     const total = Object.values(header.passes_ms).reduce((sum, ms) => sum + ms, 0);
@@ -226,7 +234,7 @@ export class Panel extends EventTarget {
     }));
   }
 
-  resting() {
+  showResting() {
     $("stat-fps").textContent = "resting";
   }
 
@@ -248,6 +256,29 @@ export class Panel extends EventTarget {
       return [element];
     }));
   }
+}
+
+/** A slider of a setting that is declared in hushsplat.spec; see settings.js. */
+function addSlider(container, { name, title, help, min, max, step }) {
+  const row = Object.assign(document.createElement("div"), { className: "slider", title: help });
+  const input = Object.assign(document.createElement("input"), { id: `setting-${name}`, type: "range", min, max, step });
+  const label = Object.assign(document.createElement("label"), { htmlFor: input.id, textContent: title });
+  row.append(label, input, document.createElement("output"));
+  container.append(row);
+  return input;
+}
+
+/** The setting at a position of its slider. */
+function valueOf({ powerOfTwo }, position) {
+  if (!powerOfTwo) return position;
+  const value = 2 ** position;
+  return value < 1 ? Number(value.toPrecision(2)) : Math.round(value);
+}
+
+function textOf({ powerOfTwo, step, unit }, value) {
+  const decimals = (String(step).split(".")[1] ?? "").length;
+  const number = powerOfTwo ? String(value) : value.toFixed(decimals);
+  return unit ? `${number} ${unit}` : number;
 }
 
 function setSlider(id, value, text) {

@@ -1,4 +1,4 @@
-// The canvas: shows the newest frame, one side or two, and says so to the server.
+// The canvas: shows the newest frame, one side or two, and acknowledges it.
 
 export class Stage extends EventTarget {
   #context;
@@ -24,7 +24,7 @@ export class Stage extends EventTarget {
     const observer = new ResizeObserver(([entry]) => {
       const exact = entry.devicePixelContentBoxSize?.[0], ratio = devicePixelRatio || 1;
       // The exact box can be off by a rounding only; where it is off by more it has missed the ratio.
-      const pixels = (told, css) => (told && Math.abs(told - css * ratio) < 2 ? told : Math.round(css * ratio));
+      const pixels = (device, css) => (device && Math.abs(device - css * ratio) < 2 ? device : Math.round(css * ratio));
       const width = pixels(exact?.inlineSize, entry.contentRect.width), height = pixels(exact?.blockSize, entry.contentRect.height);
       if (!width || !height || (width === this.canvas.width && height === this.canvas.height)) return;
       this.canvas.width = width;

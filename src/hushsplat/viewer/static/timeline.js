@@ -2,7 +2,7 @@
 import * as V from "./vectors.js";
 import { address } from "./connection.js";
 import { download, upload } from "./files.js";
-import { complain, note } from "./notes.js";
+import { showError, note } from "./notes.js";
 import { Track } from "./tracks.js";
 
 const $ = (id) => document.getElementById(id);
@@ -172,7 +172,7 @@ export class Timeline {
     if (!key) return;
     this.track.keys[this.chosen] = Track.key(key.time, this.camera);
     this.time = key.time;
-    note("the key has this view now");
+    note("the key is set to this camera");
     this.reflect();
   }
 
@@ -196,7 +196,7 @@ export class Timeline {
       else this.camera.flyTo({ ...track.at(0), fov: track.fov });
       note(`${file.name}: ${track.keys.length} poses, ${track.duration.toFixed(1)} s`);
     } catch (error) {
-      complain(error.message);
+      showError(error.message);
     }
   }
 
@@ -212,11 +212,11 @@ export class Timeline {
     try {
       await upload("video", file, this.session());
     } catch (error) {
-      complain(error.message);
+      showError(error.message);
     }
   }
 
-  videoTold({ id, state, frame, frames, message, bytes }) {
+  showVideoState({ id, state, frame, frames, message, bytes }) {
     const row = $("video-progress"), link = $("video-save");
     row.hidden = state === "cancelled" || state === "failed";
     row.querySelector("progress").value = frame / frames;
@@ -229,11 +229,11 @@ export class Timeline {
       link.download = "hushsplat.mp4";
     }
     if (state === "cancelled") note("the video was cancelled");
-    if (state === "failed") complain(message);
+    if (state === "failed") showError(message);
   }
 
   /** The server is new, and so has no video of ours. */
-  forgetVideo() {
+  clearVideo() {
     $("video-progress").hidden = true;
     $("video").disabled = false;
   }
