@@ -17,11 +17,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from hushsplat.engines.cpu.render_names import decode, decode_color, render_ordered, render_sorted, sample_visibility
 
 import hushsplat
 from hushsplat import synth
 from hushsplat.engines.cpu.baselines import BASELINES, svgf
-from hushsplat.engines.cpu.render_names import decode, decode_color, render_ordered, render_sorted, sample_visibility
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.types.paths import track_from_cameras
 

@@ -20,10 +20,10 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from hushsplat.engines.cpu.render_names import SAMPLERS, decode_color, render_ordered, sample_visibility
 
 import hushsplat
 from hushsplat import synth
-from hushsplat.engines.cpu.render_names import SAMPLERS, decode_color, render_ordered, sample_visibility
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.types.paths import track_from_cameras
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from hushsplat.engines.cpu.baselines.svgf import SvgfConfig
+from hushsplat.engines.cpu.render_names import decode, render_ordered, sample_visibility
 
 from hushsplat import synth
 from hushsplat.engines.cpu.baselines import svgf
-from hushsplat.engines.cpu.baselines.svgf import SvgfConfig
-from hushsplat.engines.cpu.render_names import decode, render_ordered, sample_visibility
 from hushsplat.types.camera import Camera
 from hushsplat.types.observation import Observation
 

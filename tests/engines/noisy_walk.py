@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
-
 from hushsplat.engines.cpu.render_names import decode, sample_visibility
+
 from hushsplat.spec.weights import SHAPES, DenoiserWeights
 from hushsplat.synth import room_and_garden, walk_track
 from hushsplat.types.camera import Camera

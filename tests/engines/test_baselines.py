@@ -7,10 +7,10 @@ import made_stream
 import numpy as np
 import pytest
 import twins_baselines as twins
+from hushsplat.engines.cpu.baselines.svgf import ADAPTED, TUNED, SvgfConfig
 
 from hushsplat.engines.cpu import _engine
 from hushsplat.engines.cpu.baselines import BASELINES, mean, st_taa, svgf, taa
-from hushsplat.engines.cpu.baselines.svgf import ADAPTED, TUNED, SvgfConfig
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import DenoiseError
 from hushsplat.types.observation import Observation

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hushsplat.engines.cpu.denoise_names import DenoiserSettings
+from hushsplat.engines.cpu.pipeline import step
 from noisy_walk import noisy_walk, random_weights
 
 from hushsplat.engines.cpu import _engine
-from hushsplat.engines.cpu.denoise_names import DenoiserSettings
-from hushsplat.engines.cpu.pipeline import step
 from hushsplat.types.camera import Camera
 from hushsplat.types.colour import rgb_from_ycocg
 from hushsplat.types.errors import DenoiseError

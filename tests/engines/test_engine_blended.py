@@ -6,9 +6,9 @@ of blending, two depths on each other, or a surfel is seen so edge-on that its p
 
 import numpy as np
 import pytest
+from hushsplat.engines.cpu.render_names import RenderOptions, render, render_ordered, render_sorted
 from random_scenes import alone, crowd, odd_camera
 
-from hushsplat.engines.cpu.render_names import RenderOptions, render, render_ordered, render_sorted
 from hushsplat.engines.torch import renderers as twin
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians

@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_scenes import crowd, odd_camera, turned_pose
-
 from hushsplat.engines.cpu.decode import decode_neural_view
 from hushsplat.engines.cpu.render_names import (
     RenderOptions,
@@ -15,6 +13,8 @@ from hushsplat.engines.cpu.render_names import (
     render,
     sample_visibility,
 )
+from random_scenes import crowd, odd_camera, turned_pose
+
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError
 from hushsplat.types.gaussians import Gaussians

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from hushsplat.engines.cpu.denoise_names import PAPER, DenoiserSettings
+from hushsplat.engines.cpu.pipeline import step
 from noisy_walk import noisy_walk, random_weights
 
 from hushsplat.engines.cpu import _engine
-from hushsplat.engines.cpu.denoise_names import PAPER, DenoiserSettings
-from hushsplat.engines.cpu.pipeline import step
 from hushsplat.engines.torch.networks import DenoiserNetworks
-from hushsplat.engines.torch.tensors import TensorObservation
 from hushsplat.engines.torch.pipeline import step as twin_step
+from hushsplat.engines.torch.tensors import TensorObservation
 
 TOLERANCE = 1e-4
 SCALES = {"accumulated_frames": 128.0, "denoised_frames": 24.0, "motion_px": 100.0}  # values that are not of order 1

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_engine_equals_twin import check_stream
-
-import hushsplat
 from hushsplat.engines.cpu.denoise_names import DenoiserSettings
 from hushsplat.engines.cpu.render_names import RenderOptions
 from hushsplat.evaluation.denoiser_timing import with_random_payload
+from test_engine_equals_twin import check_stream
+
+import hushsplat
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.stream import Noise, observe
 from hushsplat.types.paths import track_from_cameras

@@ -10,9 +10,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from scipy.stats import binom, ttest_1samp
-from ztest import SIGNIFICANT
-
 from hushsplat.engines.cpu.render_names import (
     RenderOptions,
     decode_color,
@@ -20,6 +17,9 @@ from hushsplat.engines.cpu.render_names import (
     render_sorted,
     sample_visibility,
 )
+from scipy.stats import binom, ttest_1samp
+from ztest import SIGNIFICANT
+
 from hushsplat.spec import sampling
 from hushsplat.synth import home_camera, room_and_garden
 from hushsplat.types.camera import Camera

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from random_scenes import crowd, odd_camera
-
 from hushsplat.engines.cpu.render_names import (
     SAMPLERS,
     RenderOptions,
@@ -12,6 +10,8 @@ from hushsplat.engines.cpu.render_names import (
     render_sorted,
     sample_visibility,
 )
+from random_scenes import crowd, odd_camera
+
 from hushsplat.types.errors import RenderError
 
 VIEW = odd_camera(np.random.default_rng(0))

@@ -5,9 +5,9 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hushsplat.engines.cpu.render_names import RenderOptions, sample_visibility
 from random_scenes import alone, away_from_pixel_borders, crowd, odd_camera
 
-from hushsplat.engines.cpu.render_names import RenderOptions, sample_visibility
 from hushsplat.engines.torch import renderers as twin
 from hushsplat.spec import sampling
 from hushsplat.types.camera import Camera

@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_scenes import crowd, odd_camera, turned_pose
-
 from hushsplat.engines.cpu.render_names import (
     RenderOptions,
     decode,
@@ -14,6 +12,8 @@ from hushsplat.engines.cpu.render_names import (
     render_sorted,
     sample_visibility,
 )
+from random_scenes import crowd, odd_camera, turned_pose
+
 from hushsplat.spec import sampling
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians

@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from hushsplat.engines.cpu.prepare import _prepared, prepare
+from hushsplat.engines.cpu.render_names import METHODS, RenderOptions, render, sample_visibility
 from random_scenes import crowd, odd_camera
 
 from hushsplat.engines.cpu import _engine
-from hushsplat.engines.cpu.prepare import _prepared, prepare
-from hushsplat.engines.cpu.render_names import METHODS, RenderOptions, render, sample_visibility
 from hushsplat.types.gaussians import Gaussians
 
 KINDS = pytest.mark.parametrize("columns", [2, 3], ids=["surfels", "ellipsoids"])

@@ -5,18 +5,18 @@ import sys
 
 import numpy as np
 import pytest
+from hushsplat.engines.cpu.denoise_names import LEARNED, METHODS, SHOWN, DenoiserSettings, denoiser, view_picture
+from hushsplat.engines.cpu.ellipse import filter_ellipse
+from hushsplat.types.frame import VIEWS, Image
 
 import hushsplat
 from hushsplat.engines.cpu import denoisers as methods
 from hushsplat.engines.cpu import pipeline
-from hushsplat.engines.cpu.denoise_names import LEARNED, METHODS, SHOWN, DenoiserSettings, denoiser, view_picture
-from hushsplat.engines.cpu.ellipse import filter_ellipse
 from hushsplat.io import weights as weight_files
 from hushsplat.io.legend import BAR_HEIGHT, BAR_WIDTH, with_label, with_scale
 from hushsplat.spec.weights import SHAPES, DenoiserWeights
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import DenoiseError, RenderError, WeightsError
-from hushsplat.types.frame import VIEWS, Image
 from hushsplat.types.observation import Observation
 
 

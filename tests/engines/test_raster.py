@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from hushsplat.engines.cpu.render_names import RenderOptions, render_ordered, render_sorted
 from jaxtyping import Float
 from torch import Tensor
 
 from hushsplat.engines.cpu import _engine
-from hushsplat.engines.cpu.render_names import RenderOptions, render_ordered, render_sorted
 from hushsplat.engines.torch.raster import Drawing, Rasterizer, SurfelTensors
 from hushsplat.engines.torch.raster_twin import Region, TwinOptions, draw_twin
 from hushsplat.types.camera import Camera

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from hushsplat.engines.cpu.denoise_names import PAPER, DenoiserSettings
 from made_frames import camera_at, random_state
 
-from hushsplat.engines.cpu.denoise_names import PAPER, DenoiserSettings
 from hushsplat.engines.torch.accumulate import accumulate
 from hushsplat.engines.torch.gate import Gate, luma_variance, standard_error
 from hushsplat.engines.torch.reproject import reproject

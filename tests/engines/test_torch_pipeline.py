@@ -5,16 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from hushsplat.engines.cpu.denoise_names import DenoiserSettings
 from made_frames import camera_at, plane_observation, random_observation, random_state
 
-from hushsplat.engines.cpu.denoise_names import DenoiserSettings
-from hushsplat.engines.torch.networks import DenoiserNetworks
-from hushsplat.engines.torch.tensors import TensorObservation, TensorState
-from hushsplat.engines.torch.pipeline import step
 from hushsplat.engines.torch.colour import rgb_from_ycocg, ycocg_from_rgb
+from hushsplat.engines.torch.networks import DenoiserNetworks
+from hushsplat.engines.torch.pipeline import step
+from hushsplat.engines.torch.tensors import TensorObservation, TensorState
 from hushsplat.spec.state import TemporalState
 from hushsplat.types.errors import DenoiseError
-from hushsplat.types.image import Image
 from hushsplat.types.observation import Observation
 
 CONFIG = DenoiserSettings()

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from hushsplat.engines.cpu.denoise_names import DenoiserSettings
 from made_frames import camera_at, random_observation, random_state
 
-from hushsplat.engines.cpu.denoise_names import DenoiserSettings
-from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.engines.torch.colour import ycocg_from_rgb
+from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.engines.torch.reproject import reproject
 from hushsplat.engines.torch.trust import accumulated_features, accumulated_trust, denoised_features, denoised_trust
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-
-from hushsplat import synth
 from hushsplat.engines.cpu.pipeline import step
 from hushsplat.engines.cpu.render_names import decode, render_sorted, sample_visibility
+
+from hushsplat import synth
 from hushsplat.io.weights import default_weights
 from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.spec.weights import DenoiserWeights

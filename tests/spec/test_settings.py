@@ -5,8 +5,8 @@ import sys
 from dataclasses import replace
 
 import pytest
-
 from hushsplat.engines.cpu.denoise_names import PAPER, DenoiserSettings
+
 from hushsplat.types.errors import DenoiseError
 
 

@@ -5,11 +5,11 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import numpy as np
-
 from hushsplat.engines.cpu.render_names import render_sorted
+from hushsplat.training.stage4_settings import Stage4
+
 from hushsplat.io.images import save_image
 from hushsplat.training.settings import PRESETS, Densification, Stage1, Stage2, Stage3, TrainConfig
-from hushsplat.training.stage4_settings import Stage4
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.paths import orbit
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from made_capture import made_scene, tiny_config
-
 from hushsplat.engines.cpu.decode import decode_neural_view
 from hushsplat.engines.cpu.render_names import render_sorted, sample_visibility
+from hushsplat.training.stage4_settings import ChainSizes, Stage4
+from made_capture import made_scene, tiny_config
+
 from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.training.chain_cameras import KINDS, chain_cameras, chain_kind, paced
 from hushsplat.training.joint_stage import (
@@ -21,7 +22,6 @@ from hushsplat.training.joint_stage import (
     windowed,
 )
 from hushsplat.training.settings import PRESETS, checked
-from hushsplat.training.stage4_settings import ChainSizes, Stage4
 from hushsplat.training.trust_loss import trust_votes
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import TrainingError

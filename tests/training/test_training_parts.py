@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hushsplat.io.tensorboard import EventWriter, _checksum
+from hushsplat.training.flatten import flattened
 from made_capture import made_scene, tiny_config, write_capture
 
 from hushsplat.cli.train import with_preset
 from hushsplat.engines.torch.raster import ScreenGradients
 from hushsplat.io.captures.capture import load_capture
-from hushsplat.io.tensorboard import EventWriter, _checksum
 from hushsplat.training.densify import Density
 from hushsplat.training.first_surfels import first_surfels, neighbour_distance
-from hushsplat.training.flatten import flattened
 from hushsplat.training.log import Journal, Ticker
 from hushsplat.training.photographs import Photographs, TargetView, load_photographs
 from hushsplat.training.settings import PRESETS, Densification, TrainConfig, checked, config_from_text, config_text

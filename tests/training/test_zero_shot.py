@@ -6,13 +6,13 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from hushsplat.engines.cpu.pipeline import step as engine_step
 from made_capture import made_scene
 
-from hushsplat.engines.cpu.pipeline import step as engine_step
-from hushsplat.engines.torch.networks import DenoiserNetworks
-from hushsplat.engines.torch.tensors import TensorObservation, TensorState
-from hushsplat.engines.torch.pipeline import step as twin_step
 from hushsplat.engines.torch.colour import rgb_from_ycocg
+from hushsplat.engines.torch.networks import DenoiserNetworks
+from hushsplat.engines.torch.pipeline import step as twin_step
+from hushsplat.engines.torch.tensors import TensorObservation, TensorState
 from hushsplat.training.chain_cameras import paced
 from hushsplat.training.trust_loss import trust_votes
 from hushsplat.training.zero_shot import (

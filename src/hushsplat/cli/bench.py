@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 from rich.table import Table
 
-import hushsplat
 from hushsplat.cli.console import Bar, progress_bar, results, status
 from hushsplat.cli.flags import Flag, MaybeInt, MaybePath, MaybeText, SceneNames, choose_instruction_set
 from hushsplat.engines.base import engine
@@ -37,6 +36,7 @@ from hushsplat.synth import walk_track
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.framing import orbit_scene
+from hushsplat.types.version import __version__
 
 DESCRIPTION = """Time the methods side by side.
 
@@ -170,7 +170,7 @@ def _size(text: str) -> tuple[int, int]:
 
 
 def _about() -> dict[str, str | int]:
-    return {"version": hushsplat.__version__, **machine()}
+    return {"version": __version__, **machine()}
 
 
 def _print_tables(rows: Sequence[Row], found: Sequence[Ratio]) -> None:

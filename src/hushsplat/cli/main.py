@@ -11,11 +11,11 @@ from typing import Annotated, Any, Protocol, Union, runtime_checkable
 
 import tyro
 
-import hushsplat
 from hushsplat.cli import bench, convert, demo, evaluate, info, render, report, train, view
 from hushsplat.cli.console import print_error
 from hushsplat.engines.cpu.machine import instruction_set
 from hushsplat.types.errors import HushsplatError
+from hushsplat.types.version import __version__
 
 DESCRIPTION = """Gaussian splatting without sorting: splat files in, pictures out.
 
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # a terminal without × shall show ?, not an error
     try:
         if list(arguments) == ["--version"]:
-            print(f"hushsplat {hushsplat.__version__} ({instruction_set()})")
+            print(f"hushsplat {__version__} ({instruction_set()})")
         else:
             parse(arguments).run()
         sys.stdout.flush()

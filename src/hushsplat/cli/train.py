@@ -14,8 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
-from hushsplat.cli.engine import choose_instruction_set
-from hushsplat.cli.flags import AnyPath, Flag, MaybeText, OutputPath
+from hushsplat.cli.flags import AnyPath, Flag, MaybeText, OutputPath, choose_instruction_set
 from hushsplat.training.api import train
 from hushsplat.training.log import OnProgress, TrainProgress
 from hushsplat.training.settings import PRESETS, TrainSettings

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import hushsplat
 from hushsplat.cli.console import results, status
-from hushsplat.cli.engine import choose_instruction_set
-from hushsplat.cli.flags import Color, Flag, MaybeInt, MaybePath, MaybeText, MaybeUp, SceneName
+from hushsplat.cli.flags import Color, Flag, MaybeInt, MaybePath, MaybeText, MaybeUp, SceneName, choose_instruction_set
 from hushsplat.cli.render import BACKGROUNDS
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.weights import read_weights

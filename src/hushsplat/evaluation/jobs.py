@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-import hushsplat
 from hushsplat.engines.cpu.machine import default_threads
 from hushsplat.evaluation.draw_jobs import DrawJob
 from hushsplat.evaluation.score_jobs import ScoreJob
 from hushsplat.io.atomic import atomic_write
 from hushsplat.types.errors import EvaluationError
+from hushsplat.types.version import __version__
 
 Job = DrawJob | ScoreJob
 Values = dict[str, list[float | None]]
@@ -66,7 +66,7 @@ def run_job(job: Job, folder: Path, threads: int) -> Values:
 def digest(value: Any) -> str:
     """A name for a job: the same for the same work by the same version, another for any other."""
     text = json.dumps(_plain(value), sort_keys=True)
-    return hashlib.sha256(f"{hushsplat.__version__} {text}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"{__version__} {text}".encode()).hexdigest()[:32]
 
 
 def _run_in_processes(

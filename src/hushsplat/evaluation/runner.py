@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-import hushsplat
 from hushsplat.evaluation.assets import write_assets
 from hushsplat.evaluation.bench import machine
 from hushsplat.evaluation.experiments import best_sigma, still_rows, track_rows
@@ -21,6 +20,7 @@ from hushsplat.evaluation.plan import METRICS, EvaluationOptions, Plan, Task
 from hushsplat.evaluation.results import Results, Row, write_results
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.types.errors import EvaluationError
+from hushsplat.types.version import __version__
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def versions(metrics: Sequence[str]) -> Row:
     packages = ["numpy", "pillow"]
     packages += ["torch"] if {"lpips", "cvvdp"} & set(metrics) else []
     packages += ["cvvdp"] if "cvvdp" in metrics else []
-    return {"hushsplat": hushsplat.__version__, **{name: importlib.metadata.version(name) for name in packages}}
+    return {"hushsplat": __version__, **{name: importlib.metadata.version(name) for name in packages}}
 
 
 def weights_digest(weights: DenoiserWeights) -> str:

@@ -10,11 +10,11 @@ from typing import Any
 
 from PIL import Image as Pillow
 
-import hushsplat
 from hushsplat.io.images import to_bytes
 from hushsplat.methods import BLENDED, METHODS
 from hushsplat.spec.views import SHOWN, Scale
 from hushsplat.types.options import RenderOptions
+from hushsplat.types.version import __version__
 from hushsplat.viewer.protocol import PICTURE, TUNABLE, Draw
 from hushsplat.viewer.scene_entry import Place, SceneEntry
 from hushsplat.viewer.service import RenderService
@@ -57,7 +57,7 @@ def hello_message(service: RenderService, draw: Draw) -> dict[str, Any]:
     names = [*(name for name in TITLES if name in METHODS), *(name for name in METHODS if name not in TITLES)]
     return {
         "type": "hello",
-        "version": hushsplat.__version__,
+        "version": __version__,
         "methods": [_method_info(name) for name in names],
         "views": [
             {"name": name, "title": VIEW_TITLES.get(name, name), "bar": _bar(scale)}
