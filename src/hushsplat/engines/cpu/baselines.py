@@ -30,6 +30,8 @@ holes from the nearest neighbour (beside before diagonal, then as one reads), as
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hushsplat.engines.cpu import _engine
 from hushsplat.engines.cpu.arrays import checked_observation, empty_float32, native_motion, native_settings
 from hushsplat.spec.denoisers import ConfiguredDenoiser
@@ -62,6 +64,7 @@ def step(
     history = empty_float32(camera.height, camera.width, denoiser.layout.floats)
     shown = empty_float32(camera.height, camera.width, 3)
     before, previous = (camera, None) if state is None else (state.camera, state.values)
+    run: Callable[..., None]
     if isinstance(settings, StTaaSettings):
         run, motion = _engine.baseline_st_taa, native_motion(camera, before, settings.static_tolerance)
     elif isinstance(settings, TaaSettings):

@@ -58,9 +58,14 @@ class CpuEngine:
         for name in ("means", "scales", "rotations", "opacities", "sh"):
             if not np.isfinite(getattr(gaussians, name)).all():
                 raise SceneError(f"{name} holds values that are not finite; remove those Gaussians first.")
-        arrays = (gaussians.means, gaussians.scales, gaussians.rotations, gaussians.opacities)
-        threads = (options or RenderOptions()).threads
-        return CpuScene(gaussians, _engine.Scene(*map(np.ascontiguousarray, arrays), threads))
+        native = _engine.Scene(
+            np.ascontiguousarray(gaussians.means),
+            np.ascontiguousarray(gaussians.scales),
+            np.ascontiguousarray(gaussians.rotations),
+            np.ascontiguousarray(gaussians.opacities),
+            (options or RenderOptions()).threads,
+        )
+        return CpuScene(gaussians, native)
 
     def with_payload(self, scene: CpuScene, payload: Float32[Array, "n 10"] | None) -> CpuScene:
         """The same scene with another payload."""
