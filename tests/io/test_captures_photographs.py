@@ -55,7 +55,7 @@ def test_undistorted_photograph_is_the_pinhole_picture(tmp_path, lens):
     assert bent[covered].max() > 0.1  # the test can tell
 
 
-def test_uncovered_pixels_are_told():
+def test_pixels_outside_the_lens_are_reported():
     barrel, pincushion = View("a", Path("a"), CAMERA, LENSES[1]), View("a", Path("a"), CAMERA, LENSES[0])
     assert covered_pixels(barrel).all()  # sees more than the pinhole
     assert not covered_pixels(pincushion)[0, 0] and covered_pixels(View("a", Path("a"), CAMERA)).all()
@@ -121,7 +121,7 @@ def test_one_pixel(tmp_path):
     np.testing.assert_array_equal(load_photograph(view)[0], [[[1, 0, 0]]])
 
 
-def test_what_is_refused(tmp_path):
+def test_unusable_photographs_are_refused(tmp_path):
     view = View("a", tmp_path / "a.png", CAMERA)
     with pytest.raises(CaptureError, match=r"a\.png: the photograph of view 'a' is missing"):
         load_photograph(view)
