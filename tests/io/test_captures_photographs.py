@@ -35,9 +35,26 @@ def pinhole_picture(camera):
     return pattern(ideal[..., 0], ideal[..., 1])
 
 
+def undistorted(lens, seen):
+    """The inverse of the lens by Newton's method with numeric derivatives; not finite where it has none."""
+    ideal = seen.copy()
+    step = 1e-6
+    with np.errstate(all="ignore"):
+        for _ in range(30):
+            slopes = [
+                (lens.distort(ideal + axis) - lens.distort(ideal - axis)) / (2 * step) for axis in step * np.eye(2)
+            ]
+            jacobian = np.stack(slopes, axis=-1)
+            usable = np.abs(np.linalg.det(jacobian)) > 1e-12
+            jacobian = np.where(usable[..., None, None], jacobian, np.eye(2))
+            ideal = ideal - np.linalg.solve(jacobian, (lens.distort(ideal) - seen)[..., None])[..., 0]
+        found = np.abs(lens.distort(ideal) - seen).max(axis=-1, keepdims=True) < 1e-9
+    return np.where(found, ideal, np.nan)
+
+
 def photographed(path, camera, lens):
     """What the lens would photograph of the pattern: for each pixel, the direction that it sees."""
-    ideal = lens.undistort(directions(camera))
+    ideal = undistorted(lens, directions(camera))
     save_image(path, np.nan_to_num(pattern(ideal[..., 0], ideal[..., 1])))
     return View("a", path, camera, lens)
 
