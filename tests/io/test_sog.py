@@ -258,6 +258,7 @@ WRONG = [
     (changed(["count"], 3), r"low: has 2×1 pixels, expected 3 to 4102"),
     (changed(["means"], [1]), r"means is a list of 1, expected an object"),
     (changed(["means", "mins"], [0, 1]), r"means: mins is a list of 2, expected a list of 3 numbers"),
+    (changed(["means", "mins"], [0, 1, 2, 3]), r"means: mins is a list of 4, expected a list of 3 numbers"),
     (changed(["means", "mins"], [0, 1, 1e300]), r"mins is 1e\+300, expected only numbers within ±80"),
     (changed(["means", "mins"], [0, 1, 10**400]), r"mins is a huge integer, expected only numbers within ±80"),
     (changed(["means", "maxs"], [0, 1, float("nan")]), r"maxs is nan, expected only"),
