@@ -1,4 +1,4 @@
-"""A scene by name, as every command takes it: a file, our own scene made by code, or the one that comes along."""
+"""Scenes by name, as every command takes them: a file, `synth:500k` (procedural) or `demo:` (in the package)."""
 
 from __future__ import annotations
 
@@ -19,22 +19,28 @@ MULTIPLES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 @dataclass(frozen=True)
 class NamedScene:
-    """A scene and what tables call it: the name of its file, or `synth:500k`."""
+    """A scene and its name.
+
+    Attributes:
+        name: in tables: the name of its file, or `synth:500k`.
+        gaussians: the scene.
+        is_own: `synth:` and `demo:`, which `home_camera` and `walk_track` fit.
+    """
 
     name: str
     gaussians: Gaussians
-    is_own: bool  # made by code, or trained on pictures of that: it comes with a camera and a walk
+    is_own: bool
 
 
 def demo_scene() -> NamedScene:
-    """The scene that comes with the package: our own, photographed and trained like anybody's."""
+    """The scene in the package: trained on pictures of the procedural scene."""
     if not DEMO_FILE.is_file():
         raise SceneError(f"{DEMO_FILE}: the scene of the package is not there; install it again.")
     return NamedScene("demo", load(DEMO_FILE), is_own=True)
 
 
 def scene_argument(text: str, lod: int | None = None) -> NamedScene:
-    """The scene of a file, of `synth:500k`, or of `demo:`."""
+    """The scene of a file, of `synth:` and a number of surfels, or of `demo:`."""
     if text == DEMO:
         return demo_scene()
     if not text.startswith(PREFIX):

@@ -128,7 +128,7 @@ def test_json_of_wrong_types(folder, good, changes, frame_changes):
     st.sampled_from(["transform_matrix", "viewmat"]),
     st.lists(st.floats(allow_nan=True, allow_infinity=True) | st.integers(-2, 2), min_size=16, max_size=16),
 )
-def test_wild_poses(folder, key, cells):
+def test_huge_poses(folder, key, cells):
     good = transforms(N) if key == "transform_matrix" else camera_list(N)
     matrix = [cells[0:4], cells[4:8], cells[8:12], [0, 0, 0, 1]]
     path = folder / "wild.json"

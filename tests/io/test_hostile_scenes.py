@@ -125,7 +125,7 @@ def test_any_value_anywhere(folder, good, row, column, value):
     read_hostile(read_ply, folder / "bad.ply", bytes(content))
 
 
-def test_every_property_is_judged(folder, good):
+def test_a_bad_value_of_any_property_is_refused(folder, good):
     """NaN is refused in every property but the normals, which nobody reads."""
     ignored = []
     for column in range(36):

@@ -183,7 +183,7 @@ def test_a_missing_property_is_named(tmp_path, name):
         read_ply(tmp_path / "garden.ply")
 
 
-def test_a_point_cloud_is_called_one(tmp_path):
+def test_a_point_cloud_is_refused_as_one(tmp_path):
     write_table(np.zeros(5, [("x", "f4"), ("y", "f4"), ("z", "f4"), ("red", "u1")]), tmp_path / "cloud.ply")
     message = r"cloud\.ply: this PLY is a point cloud or a mesh, not a splat scene: its vertices have x, y, z, red, but"
     with pytest.raises(SceneError, match=message):

@@ -119,7 +119,7 @@ def test_unknown_format_to_write(tmp_path, name):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_what_could_not_be_read_back_is_not_written(tmp_path, suffix):
+def test_nan_is_not_written_in_any_format(tmp_path, suffix):
     made = random_gaussians()
     made = with_values(made, "means", (7, 1), np.nan)
     with pytest.raises(

@@ -258,6 +258,7 @@ WRONG = [
     (changed(["count"], 3), r"low: has 2×1 pixels, expected 3 to 4102"),
     (changed(["means"], [1]), r"means is a list of 1, expected an object"),
     (changed(["means", "mins"], [0, 1]), r"means: mins is a list of 2, expected a list of 3 numbers"),
+    (changed(["means", "mins"], [0, 1, 2, 3]), r"means: mins is a list of 4, expected a list of 3 numbers"),
     (changed(["means", "mins"], [0, 1, 1e300]), r"mins is 1e\+300, expected only numbers within ±80"),
     (changed(["means", "mins"], [0, 1, 10**400]), r"mins is a huge integer, expected only numbers within ±80"),
     (changed(["means", "maxs"], [0, 1, float("nan")]), r"maxs is nan, expected only"),
@@ -295,7 +296,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("change", "message"), WRONG, ids=[message for _, message in WRONG])
-def test_what_is_refused(tmp_path, change, message):
+def test_damaged_sog_is_refused(tmp_path, change, message):
     members = by_hand()
     change(members)
     with pytest.raises(SceneError, match=rf"bad\.sog.*: {message}") as raised:
@@ -356,13 +357,13 @@ def test_a_damaged_member(tmp_path):
         read_sog(tmp_path / "bad.sog")
 
 
-def test_a_zip_bomb_that_is_honest_about_its_size(tmp_path):
+def test_zip_bomb_with_its_true_size_is_refused(tmp_path):
     members = {**by_hand(), "low": bytes(30_000_000)}
     content = bundle(tmp_path / "bomb.sog", members, zipfile.ZIP_DEFLATED).read_bytes()
     assert read_hostile(read_sog, tmp_path / "bomb.sog", content) is None
 
 
-def test_a_zip_bomb_that_lies_about_its_size(tmp_path):
+def test_zip_bomb_with_a_false_size_is_refused(tmp_path):
     bundle(tmp_path / "bomb.sog", {**by_hand(), "low": bytes(30_000_000)}, zipfile.ZIP_DEFLATED)
     content = (tmp_path / "bomb.sog").read_bytes().replace(struct.pack("<I", 30_000_000), struct.pack("<I", 1000))
     assert read_hostile(read_sog, tmp_path / "bomb.sog", content) is None
@@ -378,7 +379,7 @@ def test_a_picture_bomb(tmp_path):
     assert len(content) < 50_000 and read_hostile(read_sog, tmp_path / "bomb.sog", content) is None
 
 
-def test_what_is_not_written(tmp_path, monkeypatch):
+def test_values_that_sog_cannot_hold_are_not_written(tmp_path, monkeypatch):
     made = random_gaussians(3)
     made = with_values(made, "means", (1, 2), np.inf)
     with pytest.raises(HushsplatError, match=r"bad\.sog: .*Gaussian 1 is inf"):

@@ -178,7 +178,7 @@ def test_version_3_rotations_by_hand():
 
 
 @pytest.mark.parametrize("degree", [0, 2])
-def test_version_4_is_version_3_in_other_clothes(tmp_path, degree):
+def test_version_4_holds_the_attributes_of_version_3(tmp_path, degree):
     write_spz(random_gaussians(100, degree=degree), tmp_path / "three.spz")
     count, _, bits, attributes = content_of(tmp_path / "three.spz")
     (tmp_path / "four.spz").write_bytes(version_4(attributes, count, degree, bits=bits))
@@ -234,7 +234,7 @@ def covariances(gaussians):
     return local @ local.transpose(0, 2, 1)
 
 
-def test_unsaid_axes_are_y_up(tmp_path):
+def test_axes_are_y_up_without_an_extension(tmp_path):
     assert_close(with_axes(tmp_path, 0), with_axes(tmp_path, RUB), rtol=0, atol=0)
     assert_close(read_spz(tmp_path / "three.spz"), with_axes(tmp_path, RUB), rtol=0, atol=0)
 
@@ -249,7 +249,7 @@ def test_axes_behind_a_gzip_stream(tmp_path):
     np.testing.assert_array_equal(turned.means, plain.means * [1, -1, -1])
 
 
-def test_axes_that_we_cannot_turn(tmp_path):
+def test_unsupported_axes_are_refused(tmp_path):
     with pytest.raises(SceneError, match=r"four\.spz: stored with axis system 12, .* only 1 to 8 .* with y up or down"):
         with_axes(tmp_path, 12)
 
@@ -289,7 +289,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("content", "message"), WRONG, ids=[message for _, message in WRONG])
-def test_what_is_refused(tmp_path, content, message):
+def test_damaged_spz_is_refused(tmp_path, content, message):
     (tmp_path / "bad.spz").write_bytes(content)
     with pytest.raises(SceneError, match=rf"bad\.spz: .*{message}"):
         read_spz(tmp_path / "bad.spz")
@@ -402,7 +402,7 @@ def test_changed_headers(folder, good, fields):
 
 
 @pytest.mark.real_data
-def test_the_biker_lies_where_its_ply_lies(real_data):
+def test_axes_agree_with_the_ply_of_the_same_scene(real_data):
     """One scene in both formats: its axes, rotations and colours agree within the steps of SPZ."""
     from_spz = read_spz(real_data / "biker" / "biker.spz")
     from_ply = read_ply(real_data / "biker" / "biker.compressed.ply")

@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
 
 @EXAMPLES
 @given(st.integers(0, 10**6), st.integers(1, 6))
-def test_there_and_back(folder, seed, n):
+def test_track_round_trip_is_exact(folder, seed, n):
     track = random_track(seed, n)
     write_track(track, folder / "a.json")
     assert_same(read_track(folder / "a.json"), track)
@@ -173,7 +173,7 @@ def test_too_large(tmp_path):
         read_track(tmp_path / "a.json")
 
 
-def test_not_there(tmp_path):
+def test_missing_track_is_refused(tmp_path):
     with pytest.raises(TrackError, match=r"a\.json: cannot be read: No such file or directory"):
         read_track(tmp_path / "a.json")
     with pytest.raises(TrackError, match="does not exist; a track is a"):
@@ -230,7 +230,7 @@ JSON = st.recursive(
     st.dictionaries(st.sampled_from(["time_s", "world_from_camera"]), JSON, max_size=1),
     st.lists(st.floats() | st.integers(-1, 1), min_size=12, max_size=12) | st.none(),
 )
-def test_wrong_types_and_wild_poses(folder, changes, frame_changes, cells):
+def test_wrong_types_and_huge_poses(folder, changes, frame_changes, cells):
     content = good()
     content["frames"][1] |= frame_changes
     if cells is not None:

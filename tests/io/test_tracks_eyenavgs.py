@@ -124,7 +124,7 @@ def test_bad_recordings(tmp_path, rows, header, message):
     assert "\n" not in str(caught.value)
 
 
-def test_bad_wishes(tmp_path):
+def test_bad_eye_and_field_of_view_are_refused(tmp_path):
     path = write(tmp_path, looking_ahead())
     with pytest.raises(TrackError, match=r"eye is 2, expected 0 \(left\) or 1 \(right\)"):
         read_eyenavgs(path, eye=2)

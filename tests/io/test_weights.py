@@ -39,7 +39,7 @@ def test_round_trip(tmp_path, tensors):
     assert again.gamma == 3.5
 
 
-def test_the_file_says_what_it_is(tmp_path, tensors):
+def test_metadata_names_format_version_and_width(tmp_path, tensors):
     write_weights(DenoiserWeights(tensors), tmp_path / "w.safetensors")
     content = (tmp_path / "w.safetensors").read_bytes()
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])

@@ -65,7 +65,7 @@ def test_bad_walks_are_refused(seconds: float, fps: float, got: str) -> None:
         walk_track(seconds, fps)
 
 
-def test_views_stand_in_the_room_and_in_the_garden() -> None:
+def test_view_cameras_are_in_the_room_and_in_the_garden() -> None:
     cameras = view_cameras(80, 160, 106)
     eyes = np.array([camera.position for camera in cameras])
     assert len(cameras) == 80

@@ -7,7 +7,7 @@ import pytest
 from numpy.random import PCG64, Generator
 
 from hushsplat.synth.gloss import _add_lobe
-from hushsplat.synth.light import TO_SUN, displayed, lit, measure_daylight
+from hushsplat.synth.light import TO_SUN, displayed, lit, precompute_daylight
 from hushsplat.synth.patterns import linear
 from hushsplat.synth.shapes import f32
 from hushsplat.synth.surfaces import ground
@@ -25,7 +25,7 @@ def plate(x: tuple[float, float], z: tuple[float, float], height: float, n: int)
 def test_a_roof_shades_the_lawn_away_from_the_sun() -> None:
     lawn = plate((-4, 4), (2, 9), 0.0, 20_000)
     roof = plate((-1, 1), (5, 7), 1.0, 20_000)
-    radiance = lit(Generator(PCG64(6)), measure_daylight([lawn, roof]), lawn).mean(axis=1)
+    radiance = lit(Generator(PCG64(6)), precompute_daylight([lawn, roof]), lawn).mean(axis=1)
     shadow = np.array([0, 0, 6]) + TO_SUN * (1 / TO_SUN[1])  # the roof's middle, along the light to the ground
     in_shadow = np.hypot(*(lawn.means - shadow)[:, [0, 2]].T) < 0.7
     in_the_sun = lawn.means[:, 0] > 2.5
@@ -34,7 +34,7 @@ def test_a_roof_shades_the_lawn_away_from_the_sun() -> None:
 
 def test_no_sun_comes_through_the_walls() -> None:
     by_the_door, in_the_back = plate((-0.5, 0.5), (-0.6, -0.2), 0.0, 500), plate((-0.5, 0.5), (-4.8, -4.4), 0.0, 500)
-    light = measure_daylight([])
+    light = precompute_daylight([])
     bright, dim = (lit(Generator(PCG64(6)), light, batch) for batch in (by_the_door, in_the_back))
     assert bright.min() > 2.5 * dim.max()
 
@@ -42,7 +42,7 @@ def test_no_sun_comes_through_the_walls() -> None:
 def test_light_from_behind_comes_through_leaves_only() -> None:
     leaves = plate((-1, 1), (4, 6), 1.0, 2_000)
     turned_away = replace(leaves, normals=-leaves.normals)
-    light = measure_daylight([])
+    light = precompute_daylight([])
     matt = lit(Generator(PCG64(6)), light, turned_away)
     leafy = lit(Generator(PCG64(6)), light, replace(turned_away, finish=replace(WHITE, translucency=0.6)))
     assert leafy.mean() > 2 * matt.mean()

@@ -10,7 +10,7 @@ from hushsplat.synth.surfels import Finish, any_tangent, cross, quaternions, ran
 
 
 @given(st.lists(st.floats(0.01, 1e6), min_size=1, max_size=40), st.integers(0, 10_000))
-def test_shares_add_up_and_nobody_goes_without(demands: list[float], extra: int) -> None:
+def test_shares_add_up_to_the_count_and_are_at_least_one(demands: list[float], extra: int) -> None:
     count = len(demands) + extra
     shares = share_out(demands, count)
     assert sum(shares) == count

@@ -107,7 +107,7 @@ def test_outside_times_are_refused(times):
         track.interpolate(np.array(times))
 
 
-def test_wild_rates_are_refused():
+def test_rates_that_are_not_positive_are_refused():
     track = make_track([0.0, 1.0], np.zeros((2, 3)))
     for fps, speed in [(0.0, 1.0), (-1.0, 1.0), (np.nan, 1.0), (30.0, 0.0), (30.0, np.inf)]:
         with pytest.raises(TrackError, match="fps and speed must be finite and > 0"):

@@ -193,7 +193,7 @@ def test_reanchored_with_up_when_the_track_hardly_turns_or_looks_down():
         assert np.isfinite(moved.world_from_camera).all()
 
 
-def test_wrong_wishes_are_refused():
+def test_wrong_path_arguments_are_refused():
     camera = look_at((0, 0, 0), (0, 0, 1))
     cases = [
         (lambda: orbit((0, 0, 0), 0.0), "an orbit needs a radius > 0"),
@@ -212,7 +212,7 @@ def test_wrong_wishes_are_refused():
     for wish, message in cases:
         with pytest.raises(TrackError, match=message):
             wish()
-    with pytest.raises(CameraError, match="stands on its own target"):
+    with pytest.raises(CameraError, match="is at its own target"):
         dolly((0, 0, 0), (0, 0, 0))
     with pytest.raises(CameraError, match="fov_y_deg must lie between"):
         orbit((0, 0, 0), 1.0, fov_y_deg=200.0)

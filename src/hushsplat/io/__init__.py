@@ -1,1 +1,1 @@
-"""All that is read or written: scenes, captures, tracks, pictures, video."""
+"""Readers and writers: scenes, captures, tracks, pictures, video, weights."""

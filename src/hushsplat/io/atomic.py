@@ -1,4 +1,4 @@
-"""Writing a file so that nobody ever finds half of it under its name."""
+"""Atomic writes: a temporary file beside the target, renamed when it is complete."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path to write to, beside `path` and with its suffix; it takes the name `path` on success.
 
     On any exception, Ctrl-C included, the temporary file is removed and a file already at `path` stays as it was.
-    The temporary file does not exist yet when it is yielded: whoever writes it creates it, with the user's own umask.
+    The temporary file does not exist yet when it is yielded: the writer creates it, with the user's own umask.
     """
     final = Path(os.path.realpath(path))  # through a symbolic link, as a plain open() would write
     if not final.parent.is_dir():

@@ -1,4 +1,4 @@
-"""What kind of thing a path holds, before it is read as a whole."""
+"""Tell scenes, captures and tracks apart without reading them in full."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CAPTURE_NAMES = ("cameras.bin", "cameras.txt", "images.bin", "images.txt", "poin
 
 
 class ContentKind(Enum):
-    """What a path may hold."""
+    """What a path holds."""
 
     SCENE = "scene"
     CAPTURE = "capture"
@@ -25,7 +25,7 @@ class ContentKind(Enum):
 
 
 def content_kind(path: Path) -> ContentKind:
-    """Scene, capture or track, by name and by the first look inside; what is unknown counts as a scene."""
+    """Scene, capture or track, by name and first content; anything unknown counts as a scene."""
     if not path.exists():
         raise HushsplatError(f"{path}: no such file or folder; check the path.")
     if path.is_dir():
@@ -45,7 +45,7 @@ def content_kind(path: Path) -> ContentKind:
 
 
 def scene_format(path: Path, gaussians: Gaussians) -> str:
-    """The format of a scene that was read from `path`, in words."""
+    """The name of the format of a scene that was read from `path`."""
     if path.is_dir():
         return "SOG, streamed" if (path / STREAMED).is_file() else "SOG, in a folder"
     if path.name.endswith(STREAMED):

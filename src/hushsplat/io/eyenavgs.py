@@ -62,7 +62,7 @@ def read_eyenavgs(
 
 
 def _focal_length(path: Path, angles: Float64[Array, " 4"], width: int, height: int, fov_y_deg: float | None) -> float:
-    """Square pixels, the axis in the middle: a headset looks off the axis on both sides, a picture should not."""
+    """Focal length of a picture with square pixels and a central axis; a headset's frustum is asymmetric."""
     if fov_y_deg is not None:
         if not 0 < fov_y_deg < 180:
             raise TrackError(f"{path}: fov_y_deg must lie between 0 and 180, got {fov_y_deg}.")

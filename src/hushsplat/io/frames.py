@@ -1,4 +1,4 @@
-"""Where drawn frames go, by the name of the output: one picture, numbered pictures, or a video."""
+"""Write rendered frames to one picture, numbered pictures or a video, by the name of the output."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ Write = Callable[[Float32[Array, "h w 3"]], None]
 
 @contextmanager
 def frame_writer(path: Path, seen: Camera | Track, crf: int = DEFAULT_CRF) -> Iterator[Write]:
-    """A function that takes the frames seen from a camera or along a track, one after the other.
+    """A function that writes the frames of a camera or a track, one after the other.
 
-    A folder takes numbered pictures; a video is only there when the block ends well.
+    A folder gets numbered pictures; a video only appears when the block ends without an exception.
     """
     frames = len(seen) if isinstance(seen, Track) else 1
     kind = output_kind(path)

@@ -14,7 +14,7 @@ from hushsplat.io.atomic import atomic_write
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.image import Image
 
-# What Pillow is told per format: quality 95 shows no blocks in noise, and WebP can do without loss.
+# Pillow's options per format. Quality 95 shows no JPEG blocks in noise; WebP is lossless.
 SAVE_OPTIONS: dict[str, dict[str, object]] = {
     ".png": {"format": "PNG", "compress_level": 6},
     ".jpg": {"format": "JPEG", "quality": 95, "subsampling": 0},
@@ -22,11 +22,19 @@ SAVE_OPTIONS: dict[str, dict[str, object]] = {
     ".webp": {"format": "WEBP", "lossless": True},
 }
 PICTURE_SUFFIXES = (*SAVE_OPTIONS, ".npy")
-MOST_PX = {"WEBP": 16383}  # a side; the format ends there
+MOST_PX = {"WEBP": 16383}  # a side; limit of the format
 
 
 def save_image(picture: Image | Float32[Array, "h w 3"], path: str | os.PathLike[str]) -> None:
-    """Write the colour of a picture in the format of the suffix; `.npy` keeps the floats, the others clamp to 0..1."""
+    """Write the colour of an image.
+
+    Args:
+        picture: an `Image`, or its colours as float32 [height, width, 3].
+        path: ends in .png, .jpg, .jpeg or .webp (8 bits, clamped to 0..1) or .npy (the floats as they are).
+
+    Raises:
+        HushsplatError: for another suffix, or if the file cannot be written.
+    """
     path = Path(path)
     color = picture.color if isinstance(picture, Image) else picture
     suffix = path.suffix.lower()

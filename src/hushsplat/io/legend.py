@@ -1,4 +1,4 @@
-"""Small writing on pictures: a label, or the scale of a colour map in the corner."""
+"""Annotate pictures: a label, or the scale of a colour map in the corner."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TICKS = (0.0, 0.5, 1.0)  # places on the bar that get a number
 
 
 def with_label(color: Float32[Array, "h w 3"], text: str) -> Float32[Array, "h w 3"]:
-    """The picture with a word in its upper left corner."""
+    """The picture with a text in its upper left corner."""
     image = Image.fromarray(to_bytes(color))
     draw, font = ImageDraw.Draw(image), _font()
     box = draw.textbbox((MARGIN, MARGIN), text, font=font)

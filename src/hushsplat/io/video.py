@@ -36,7 +36,7 @@ class VideoWriter:
         stream.width, stream.height = _even(width), _even(height)
         stream.pix_fmt = "yuv420p"  # what every player opens
         stream.options = {"crf": str(crf), "preset": "medium"}
-        # Said in the file, or players guess by the size: BT.709, 16..235.
+        # Tagged in the file, because players guess by the size otherwise: BT.709, 16..235.
         stream.codec_context.colorspace = 1
         stream.codec_context.color_primaries = 1
         stream.codec_context.color_trc = 1
@@ -70,7 +70,7 @@ def video_writer(
     fps: float,
     crf: int = DEFAULT_CRF,  # 0 (lossless) .. 51 (worst)
 ) -> Iterator[VideoWriter]:
-    """Open a video to write; the file appears under its name when the block ends well, and not at all otherwise."""
+    """Open a video to write; the file only appears when the block ends without an exception."""
     path = Path(path)
     if path.suffix.lower() not in VIDEO_SUFFIXES:
         raise HushsplatError(f"{path}: cannot write a video as '{path.suffix}'; give a name that ends in .mp4.")
@@ -78,7 +78,7 @@ def video_writer(
         raise HushsplatError(f"crf must lie in 0 (lossless) .. {MAX_CRF} (worst), got {crf}.")
     if not 0 < fps <= MAX_FPS:
         raise HushsplatError(f"a video needs more than 0 and at most {MAX_FPS:g} frames a second, got {fps}.")
-    import av  # here, because it takes longer to import than all the rest
+    import av  # here: it is slow to import
 
     with atomic_write(path) as temporary:
         try:

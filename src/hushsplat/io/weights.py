@@ -1,4 +1,4 @@
-"""The denoiser's weights as a safetensors file that says what it is (docs/denoiser.md, "Weights")."""
+"""The denoiser's weights as a safetensors file with a format tag in its metadata (docs/denoiser.md, "Weights")."""
 
 from __future__ import annotations
 
@@ -21,7 +21,17 @@ _NUMPY_TYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "b
 
 
 def read_weights(path: str | os.PathLike[str]) -> DenoiserWeights:
-    """Read a weights file; one that does not fit this denoiser is refused by the name of the tensor."""
+    """Read the weights of a learned denoiser.
+
+    Args:
+        path: of a .safetensors file.
+
+    Returns:
+        The weights, checked.
+
+    Raises:
+        WeightsError: if the file is damaged or does not fit this denoiser; it names the tensor.
+    """
     try:
         return _read(Path(path))
     except WeightsError as error:
@@ -44,7 +54,12 @@ def default_weights() -> DenoiserWeights:
 
 
 def write_weights(weights: DenoiserWeights, path: str | os.PathLike[str]) -> None:
-    """Write a weights file."""
+    """Write the weights of a learned denoiser.
+
+    Args:
+        weights: to write.
+        path: of the .safetensors file.
+    """
     content = save({name: np.asarray(weights[name], order="C") for name in SHAPES}, metadata=METADATA)
     with atomic_write(path) as temporary:
         temporary.write_bytes(content)

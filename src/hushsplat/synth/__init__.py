@@ -1,4 +1,4 @@
-"""Scenes made by code: a furnished room that opens onto a garden, and cameras to look at it."""
+"""A procedural scene: a furnished room that opens onto a garden, and cameras for it."""
 
 from hushsplat.synth.cameras import home_camera, view_cameras, walk_track
 from hushsplat.synth.scene import room_and_garden

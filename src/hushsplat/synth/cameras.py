@@ -1,4 +1,4 @@
-"""Places to look from: one good view, a walk through room and garden, and many photographs' positions."""
+"""Cameras for the procedural scene: one viewpoint, a walk, and the positions of a photographer."""
 
 from __future__ import annotations
 
@@ -35,12 +35,30 @@ WALK = (
 
 
 def home_camera(width: int = 800, height: int = 532) -> Camera:
-    """The view on the cover: the room from its back corner, the garden behind the glass door."""
+    """A camera for `room_and_garden`: the room from its back corner, the garden behind the glass door.
+
+    Args:
+        width: px.
+        height: px.
+
+    Returns:
+        The camera.
+    """
     return Camera.look_at(HOME_EYE, HOME_TARGET, UP, width=width, height=height, fov_y_deg=HOME_FOV_DEG)
 
 
 def walk_track(seconds: float | int = 10, fps: float | int = 30, width: int = 800, height: int = 532) -> Track:
-    """A walk through the room, into the garden, past the tree and back towards the house, held by hand."""
+    """A hand-held walk for `room_and_garden`: through the room, into the garden and back towards the house.
+
+    Args:
+        seconds: for the whole walk, up to 3600.
+        fps: frames a second, up to 1000.
+        width: px.
+        height: px.
+
+    Returns:
+        A track of round(seconds · fps) frames.
+    """
     if not (0 < seconds < 3600 and 0 < fps <= 1000):
         raise TrackError(f"a walk takes 0 to 3600 seconds at 0 to 1000 fps, got {seconds} s at {fps} fps.")
     frames = max(1, round(seconds * fps))
@@ -74,7 +92,7 @@ def _sway(times: Float64[Array, " n"], amount_m: float, key: int) -> Float64[Arr
 
 
 def view_cameras(count: int = 80, width: int = 800, height: int = 532) -> list[Camera]:
-    """Where somebody who photographs the place might stand: three fifths indoors, the rest in the garden."""
+    """Cameras of a photographer: three fifths indoors, the rest in the garden."""
     if not 1 <= count <= 100_000:
         raise CameraError(f"count must lie between 1 and 100000 cameras, got {count}.")
     rng = Generator(PCG64(33))

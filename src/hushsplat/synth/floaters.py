@@ -1,4 +1,4 @@
-"""The flaws of trained scenes: faint veils in mid-air and needles. They are what makes splats flicker."""
+"""Floaters, as trained scenes have them: faint veils in mid-air and needles."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Daylight, baked into the colours: sun with shadows, sky, what comes in through the glass door, dark corners, lamps.
 
-Cheap stand-ins for light transport that do not care what the scene is made of: a shadow map along the sun, and a
-coarse grid of how much stands where, blurred at three sizes, for the light that corners and gaps do not get.
+Cheap approximations of light transport: a shadow map along the sun, and a coarse occupancy grid, blurred at three
+sizes, for ambient occlusion.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INDOORS = 0.98 * f32([1.08, 1.0, 0.90])  # light that has bounced around the roo
 FLOOR_GLOW = 0.9 * f32([1.0, 0.80, 0.56])  # the sunny patch of floor lights the ceiling
 LAMPS = (((-2.45, -1.52, -0.72), 0.16 * f32([1.0, 0.66, 0.34])),)  # place, colour: the floor lamp is on
 
-CELL = 0.11  # metres: cell of the grid of what stands where
+CELL = 0.11  # metres: cell of the occupancy grid
 GRID_LOW = f32([-6.4, -4.8, -5.4])
 GRID_CELLS = (117, 48, 146)
 PROBES = (
@@ -42,17 +42,17 @@ MAP_HALF = 11.0  # metres: half the side of the shadow map
 
 @dataclass(frozen=True)
 class Daylight:
-    """What was measured on the scene's geometry before any surfel is lit."""
+    """Shadow map and blurred occupancy grids of the scene's geometry."""
 
     blurred: tuple[Float32[Array, " cells"], ...]
-    shadow: Float32[Array, "side side"]  # how far towards the sun the first thing stands
+    shadow: Float32[Array, "side side"]  # distance towards the sun of the first occluder
     sun_x: Float32[Array, " 3"]
     sun_y: Float32[Array, " 3"]
     texel: float
 
 
-def measure_daylight(batches: Sequence[Surfels]) -> Daylight:
-    """Look once at everything that can stand in the light."""
+def precompute_daylight(batches: Sequence[Surfels]) -> Daylight:
+    """Build the shadow map and the occupancy grids of all parts that cast shadows."""
     casters = [batch for batch in batches if batch.finish.shadow]
     means = np.concatenate([batch.means for batch in casters] or [np.empty((0, 3), dtype=np.float32)])
     cover = np.concatenate([batch.opacities * batch.scales.prod(axis=1) for batch in casters] or [means[:, 0]])
@@ -76,7 +76,7 @@ def measure_daylight(batches: Sequence[Surfels]) -> Daylight:
 
 
 def _cast_shadows(means: Float32[Array, "n 3"]) -> Bool[Array, " n"]:
-    """Walls, floors and ceilings do not: their large surfels would leak; openings are known exactly."""
+    """False for walls, floors and ceilings, whose large surfels would leak; the opening is known exactly."""
     x, y, z = means.T
     shell = (np.abs(x) > ROOM.x - 0.06) | (y < -ROOM.height + 0.06) | (z < -ROOM.z + 0.06)
     return np.where(z < 0, ~shell, z > WALL + 0.05) & (y < 0.0)

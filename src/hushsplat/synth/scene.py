@@ -1,4 +1,4 @@
-"""The scene as a whole: parts in, Gaussians out."""
+"""The whole procedural scene: parts in, Gaussians out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hushsplat.synth import (
     trees,
 )
 from hushsplat.synth.gloss import write_sh
-from hushsplat.synth.light import displayed, lit, measure_daylight
+from hushsplat.synth.light import displayed, lit, precompute_daylight
 from hushsplat.synth.surfels import Part, quaternions, share_out
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import MAX_SH_DEGREE, Gaussians
@@ -41,10 +41,18 @@ def all_parts(seed: int) -> list[Part]:
 
 
 def room_and_garden(count: int = 500_000, *, seed: int = 0, sh_degree: int = 2) -> Gaussians:
-    """A furnished room that opens onto a garden, as exactly `count` surfels with baked light.
+    """A procedural scene: a furnished room that opens onto a garden, as surfels with baked light.
 
     The same arguments give the same bytes. Surfels shrink with the root of the count, so that surfaces stay closed.
     World: metres, up is -y, the floor is y = 0, the garden lies towards +z.
+
+    Args:
+        count: exact number of surfels, 1000 to 20 million.
+        seed: of everything that is random in it.
+        sh_degree: degree of the spherical harmonics, 0 to 3.
+
+    Returns:
+        The Gaussians. `home_camera` and `walk_track` fit them.
     """
     if not MIN_COUNT <= count <= MAX_COUNT:
         raise SceneError(f"count must lie between {MIN_COUNT} and {MAX_COUNT} surfels, got {count}.")
@@ -58,7 +66,7 @@ def room_and_garden(count: int = 500_000, *, seed: int = 0, sh_degree: int = 2) 
         part.make(Generator(PCG64([seed, 1000 + index])), share)
         for index, (part, share) in enumerate(zip(parts, shares, strict=True))
     ]
-    light = measure_daylight(batches)
+    light = precompute_daylight(batches)
     means = np.concatenate([batch.means for batch in batches])
     scales = np.concatenate([batch.scales for batch in batches])
     opacities = np.concatenate([batch.opacities for batch in batches])

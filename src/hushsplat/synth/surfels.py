@@ -1,4 +1,4 @@
-"""Batches of surfels on their way from a bare surface to a painted one, and how a scene's count is shared out."""
+"""Batches of surfels: sampled points of a surface get size, tilt and colour; shares of a scene's count."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Plain data and maths that everything else stands on: cameras, tracks, Gaussians, the stream. Numpy only."""
+"""Plain data and maths: cameras, tracks, Gaussians, captures, images, observations. Numpy only."""

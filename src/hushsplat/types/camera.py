@@ -13,20 +13,32 @@ from hushsplat.types.errors import CameraError
 
 Vector = Sequence[float | int] | Array  # three numbers
 
-MAX_SIDE_PX = 16384  # a picture of this side is 1 GiB of floats per channel; larger is a mistake, not a wish
+MAX_SIDE_PX = 16384  # ours: a picture of this side is 1 GiB of floats per channel
 
 
 @dataclass(frozen=True)
 class Camera:
-    """Where a picture is taken from and how large it is."""
+    """A pinhole camera: picture size, intrinsics and pose.
 
-    width: int  # px, >= 1
-    height: int  # px, >= 1
-    fx: float  # px, > 0: focal length along x
-    fy: float  # px, > 0: focal length along y
-    cx: float  # px: principal point, measured from the left edge of the picture
-    cy: float  # px: principal point, measured from the top edge
-    world_from_camera: Float64[Array, "4 4"]  # rigid: rotation and position, no scale
+    Axes are OpenCV's: x right, y down, z forward. `Camera.look_at` makes one from a position and a target.
+
+    Attributes:
+        width: px, 1 to 16384.
+        height: px, 1 to 16384.
+        fx: focal length along x, px, > 0.
+        fy: focal length along y, px, > 0.
+        cx: principal point, px from the left edge of the picture.
+        cy: principal point, px from the top edge.
+        world_from_camera: 4×4 pose: a rotation and a position, without scale or mirroring.
+    """
+
+    width: int
+    height: int
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+    world_from_camera: Float64[Array, "4 4"]
 
     def __post_init__(self) -> None:
         if not (1 <= self.width <= MAX_SIDE_PX and 1 <= self.height <= MAX_SIDE_PX):
@@ -54,11 +66,19 @@ class Camera:
 
     @property
     def position(self) -> Float64[Array, " 3"]:
-        """The camera's place in the world."""
+        """Of the camera in the world."""
         return self.world_from_camera[:3, 3]
 
     def resized(self, width: int, height: int | None = None) -> Camera:
-        """The same view at another size; the height follows the aspect ratio unless given."""
+        """The same camera with another picture size.
+
+        Args:
+            width: px.
+            height: px; None keeps the aspect ratio.
+
+        Returns:
+            A camera with scaled intrinsics and the same pose.
+        """
         height = max(1, round(self.height * width / self.width)) if height is None else height
         x_scale, y_scale = width / self.width, height / self.height
         return replace(
@@ -81,7 +101,19 @@ class Camera:
         height: int = 532,
         fov_y_deg: float = 50.0,
     ) -> Camera:
-        """A camera at `eye` that looks at `target`; `up` is the direction that shows upwards in the picture."""
+        """A camera at `eye` that looks at `target`.
+
+        Args:
+            eye: position, world units.
+            target: point in the middle of the picture.
+            up: world direction that points up in the picture; 3DGS scenes from COLMAP have -y up.
+            width: px.
+            height: px.
+            fov_y_deg: vertical field of view, degrees, between 0 and 180.
+
+        Returns:
+            The camera, with square pixels and the principal point in the middle.
+        """
         if not 0 < fov_y_deg < 180:
             raise CameraError(f"fov_y_deg must lie between 0 and 180, got {fov_y_deg}.")
         focal = 0.5 * height / np.tan(np.radians(fov_y_deg) / 2)
@@ -97,10 +129,10 @@ def look_at_pose(eye: Vector, target: Vector, up: Vector) -> Float64[Array, "4 4
     forward = target - eye
     length = np.linalg.norm(forward)
     if not np.isfinite(length) or length < 1e-12:
-        raise CameraError("the camera stands on its own target; move one of them.")
+        raise CameraError("the camera is at its own target; move one of them.")
     forward = forward / length
     right = np.cross(forward, up)
-    if np.linalg.norm(right) < 1e-6 * max(float(np.linalg.norm(up)), 1e-12):  # looks along `up`: any right will do
+    if np.linalg.norm(right) < 1e-6 * max(float(np.linalg.norm(up)), 1e-12):  # looks along `up`: take any right axis
         right = np.cross(forward, np.roll(up, 1) + np.array([0.1, 0.2, 0.3]))
     right = right / np.linalg.norm(right)
     pose = np.eye(4)

@@ -1,4 +1,4 @@
-"""A capture: photographs whose cameras are known, and sometimes points of the scene."""
+"""A capture: photographs with known cameras, and sometimes a sparse point cloud."""
 
 from __future__ import annotations
 
@@ -12,27 +12,41 @@ from hushsplat.types.camera import Camera
 from hushsplat.types.distortion import Distortion
 from hushsplat.types.errors import CaptureError
 
-HOLD_OUT_EVERY = 8  # the field's split (LLFF, Mip-NeRF 360, 3DGS): views 0, 8, 16... by name are for testing
+HOLD_OUT_EVERY = 8  # the split of LLFF, Mip-NeRF 360 and 3DGS: views 0, 8, 16... by name are for testing
 
 
 @dataclass(frozen=True)
 class View:
-    """One photograph and the pinhole camera that it becomes once its lens distortion is removed."""
+    """One photograph of a capture and its camera.
 
-    name: str  # as the capture calls it
+    Attributes:
+        name: in the capture's own files.
+        image_path: of the photograph.
+        camera: pinhole camera of the photograph once its distortion is removed, in the photograph's size.
+        distortion: of the file on disk; None for a pinhole picture.
+    """
+
+    name: str
     image_path: Path
-    camera: Camera  # of the photograph's own size
-    distortion: Distortion | None = None  # of the file on disk; None if that is a pinhole picture already
+    camera: Camera
+    distortion: Distortion | None = None
 
 
 @dataclass(frozen=True)
 class Capture:
-    """Views in the order of their names, whatever order they come in."""
+    """Photographs with known cameras; made by `load_capture`.
+
+    Attributes:
+        views: photographs with cameras, sorted by name.
+        folder: of the capture.
+        points: [m, 3] sparse point cloud in world units; None if the capture has none.
+        point_colors: [m, 3] sRGB bytes of the points.
+    """
 
     views: tuple[View, ...]
     folder: Path
-    points: Float32[Array, "m 3"] | None = None  # world units
-    point_colors: UInt8[Array, "m 3"] | None = None  # sRGB
+    points: Float32[Array, "m 3"] | None = None
+    point_colors: UInt8[Array, "m 3"] | None = None
 
     def __post_init__(self) -> None:
         if not self.views:
@@ -41,7 +55,7 @@ class Capture:
 
     @property
     def held_out(self) -> tuple[View, ...]:
-        """Every 8th view, beginning with the first: for measuring, never for training."""
+        """Every 8th view, beginning with the first: for evaluation, never for training."""
         return self.views[::HOLD_OUT_EVERY]
 
     @property

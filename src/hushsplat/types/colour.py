@@ -1,4 +1,4 @@
-"""YCoCg, the colours in which the denoiser means, compares and filters (docs/denoiser.md)."""
+"""YCoCg, the colour space in which the denoiser accumulates, compares and filters (docs/denoiser.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A first look at a scene nobody gave a camera for: which way is up, and where to stand."""
+"""A camera for a scene that comes without one: guess the up axis, then choose a viewpoint."""
 
 from __future__ import annotations
 
@@ -30,17 +30,25 @@ DIRECTIONS = 16  # places around the target that are tried
 ELEVATION_DEG = 20.0
 BULK_PERCENT = 90.0  # of the detail is in the picture
 MARGIN = 1.1  # of the distance at which the bulk just fits
-STEPS = (1.0, 0.7, 0.5, 0.35)  # how far from the target: all of it in the picture first, then nearer
-NEARER_COST = 1.0  # what it costs to stand at the target, as a share of the view: rooms are seen from inside
+STEPS = (1.0, 0.7, 0.5, 0.35)  # distances from the target that are tried, as shares of the one that shows all of it
+NEARER_COST = 1.0  # cost of standing at the target, as a share of the field of view; rooms are seen from inside
 NEAR_SHARE = 0.6  # what fills this first part of the way to the target is in the way
 CLEARANCE = 0.1  # nor may anything be nearer than this share of the way, in any direction
-VIEW_COSINE = float(np.cos(np.radians(20)))  # half angle of the view that should be free
+VIEW_COSINE = float(np.cos(np.radians(20)))  # of the half angle that should be free of obstacles
 
 
 def frame_scene(gaussians: Gaussians, width: int, height: int, up: Any = None, fov_y_deg: float = 50.0) -> Camera:
-    """A camera that looks at the bulk of the scene, a little from above, where least is in the way.
+    """A camera that looks at the bulk of the scene, slightly from above, where least is in the way.
 
-    `up` is a direction of three numbers; if it is not given, `guess_up` says.
+    Args:
+        gaussians: the scene.
+        width: of the picture, px.
+        height: of the picture, px.
+        up: "-y", "y", "z" or a direction of three numbers; None guesses it from the floor.
+        fov_y_deg: vertical field of view, degrees.
+
+    Returns:
+        The camera.
     """
     upward = up_direction(gaussians, up)
     eye, target = _standpoint(gaussians, upward, _half_angle(width, height, fov_y_deg))
@@ -57,7 +65,20 @@ def orbit_scene(
     fps: float = 30.0,
     fov_y_deg: float = 50.0,
 ) -> Track:
-    """A circle about the bulk of the scene that begins where `frame_scene` stands."""
+    """A circle about the bulk of the scene that begins at the camera of `frame_scene`.
+
+    Args:
+        gaussians: the scene.
+        width: of the picture, px.
+        height: of the picture, px.
+        up: "-y", "y", "z" or a direction of three numbers; None guesses it from the floor.
+        seconds: for the whole circle.
+        fps: frames a second.
+        fov_y_deg: vertical field of view, degrees.
+
+    Returns:
+        A track of round(seconds · fps) frames.
+    """
     upward = up_direction(gaussians, up)
     eye, target = _standpoint(gaussians, upward, _half_angle(width, height, fov_y_deg))
     offset = eye - target
@@ -100,7 +121,7 @@ def _half_angle(width: int, height: int, fov_y_deg: float) -> float:
 def _standpoint(
     gaussians: Gaussians, upward: Float64[Array, " 3"], half_angle: float
 ) -> tuple[Float64[Array, " 3"], Float64[Array, " 3"]]:
-    """Where to stand and what to look at."""
+    """Position of the camera and its target."""
     directions = _directions(upward)
     if len(gaussians) == 0:
         return directions[0], np.zeros(3)
@@ -163,7 +184,7 @@ def _detail(gaussians: Gaussians) -> Array:
 
 
 def _blocked(means: Array, surfaces: Array, eye: Float64[Array, " 3"], target: Float64[Array, " 3"]) -> float:
-    """The share of the view towards the target that is filled by what is nearer: a sum of solid angles."""
+    """The share of the field of view that is filled by what is nearer than the target: a sum of solid angles."""
     way = target - eye
     distance = np.linalg.norm(way)
     offset = means - eye.astype(np.float32)

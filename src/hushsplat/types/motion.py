@@ -1,4 +1,4 @@
-"""How the camera moved between two frames."""
+"""Camera motion between two frames."""
 
 from __future__ import annotations
 

@@ -21,14 +21,14 @@ from hushsplat.types.track import MAX_FRAMES, Track
 
 Vector = Sequence[Any] | Array  # three numbers in any form
 
-# A person's walk, ours: amplitudes in metres and degrees as hand-held recordings show them, frequencies in Hz.
+# A hand-held walk, ours: amplitudes in metres and degrees as in hand-held recordings, frequencies in Hz.
 STEPS_PER_S = 1.8  # the head rises once a step and sways once in two steps
 BOB_M, SWAY_M = 0.022, 0.018
 DRIFT_M, DRIFT_HZ = 0.012, 0.7
 TREMOR_M, TREMOR_HZ = 0.0015, 4.0
-LOOK_DEG, LOOK_HZ = (3.0, 2.0, 0.8), 0.4  # yaw, pitch, roll: where the eyes wander
+LOOK_DEG, LOOK_HZ = (3.0, 2.0, 0.8), 0.4  # yaw, pitch, roll: slow changes of the viewing direction
 SHAKE_DEG, SHAKE_HZ = (0.25, 0.25, 0.15), 3.0
-TURN_S = 0.8  # a walker looks to where they will be in this time, and takes as long to turn round
+TURN_S = 0.8  # the camera looks at the place of this much later, and turns this fast
 PACE_M_PER_S = 1.2
 
 
@@ -110,7 +110,7 @@ def walk(
     ahead = _ahead_rotations(way, upward, times)
     rng = np.random.default_rng(seed)
 
-    hurry, strength, _ = _noise(times, STEPS_PER_S / 3, rng).T  # no step is like the last one
+    hurry, strength, _ = _noise(times, STEPS_PER_S / 3, rng).T  # steps vary in pace and strength
     step = 2 * np.pi * STEPS_PER_S * times + rng.uniform(0, 2 * np.pi) + 0.4 * hurry
     bob = BOB_M * np.cos(step)[:, None] * upward + SWAY_M * np.sin(step / 2)[:, None] * ahead[:, :, 0]
     bob *= (1 + 0.2 * strength)[:, None]
@@ -177,7 +177,7 @@ def reanchored(
 
 
 def _own_up(track: Track) -> Float64[Array, " 3"]:
-    """The world direction that was up for whoever held the camera.
+    """The world direction that was up while the track was recorded.
 
     Nobody tilts the head sideways for long, so up is across all the pictures' x axes: on two whole
     recordings of people this is off by 1.4 and 3.6 degrees, the mean up of the pictures by 7.0 and 5.2 (people look
@@ -232,7 +232,7 @@ def _ahead_rotations(
 
 
 def _noise(times: Float64[Array, " n"], hz: float, rng: np.random.Generator) -> Float64[Array, "n 3"]:
-    """Three channels of smooth noise of about unit strength that changes its mind `hz` times a second."""
+    """Three channels of smooth noise of about unit strength, with `hz` independent values a second."""
     knots = np.arange(int(times[-1] * hz) + 3) / hz
     return curve(knots, rng.normal(size=(len(knots), 3)), times)
 

@@ -47,7 +47,7 @@ def normalized(vectors: Float[Array, "*batch k"]) -> Float[Array, "*batch k"]:
 
 
 def sign_continuous(quaternions: Float[Array, "n 4"]) -> Float[Array, "n 4"]:
-    """The same rotations with signs chosen so that neighbours lie on the same side: no detour when interpolating."""
+    """The same rotations with signs chosen so that neighbours have a positive dot product, for interpolation."""
     flips = np.sum(quaternions[1:] * quaternions[:-1], axis=-1) < 0
     parity = np.concatenate([[0], np.cumsum(flips) % 2])
     return np.where(parity[:, None] == 1, -quaternions, quaternions)

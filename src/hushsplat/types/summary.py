@@ -1,4 +1,4 @@
-"""What a scene is like, in a few numbers."""
+"""Summary statistics of a scene."""
 
 from __future__ import annotations
 

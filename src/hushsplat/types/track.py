@@ -13,12 +13,23 @@ from hushsplat.types.errors import TrackError
 from hushsplat.types.rotations import matrix_from_quaternion, quaternion_from_matrix, slerp
 from hushsplat.types.splines import curve, segment_of
 
-MAX_FRAMES = 1_000_000  # four and a half hours at 60 frames a second; more is a mistake, not a wish
+MAX_FRAMES = 1_000_000  # ours: four and a half hours at 60 frames a second
 
 
 @dataclass(frozen=True)
 class Track:
-    """Poses of one camera over time; `camera(i)` is the i-th frame."""
+    """Poses of one camera over time; `camera(i)` is the camera of frame i.
+
+    Attributes:
+        width: px.
+        height: px.
+        fx: focal length along x, px.
+        fy: focal length along y, px.
+        cx: principal point, px from the left edge.
+        cy: principal point, px from the top edge.
+        times_s: [n] seconds, strictly increasing.
+        world_from_camera: [n, 4, 4] poses, one for each time.
+    """
 
     width: int
     height: int
@@ -26,7 +37,7 @@ class Track:
     fy: float
     cx: float
     cy: float
-    times_s: Float64[Array, " n"]  # strictly increasing seconds
+    times_s: Float64[Array, " n"]
     world_from_camera: Float64[Array, "n 4 4"]
 
     def __post_init__(self) -> None:
@@ -52,12 +63,19 @@ class Track:
         return Camera(self.width, self.height, self.fx, self.fy, self.cx, self.cy, pose)
 
     def resized(self, width: int, height: int | None = None) -> Track:
-        """The same track at another picture size."""
+        """The same track at another picture size; see `Camera.resized`."""
         small = self.camera(0).resized(width, height)
         return replace(self, width=small.width, height=small.height, fx=small.fx, fy=small.fy, cx=small.cx, cy=small.cy)
 
     def interpolate(self, times_s: Float64[Array, " m"]) -> Track:
-        """The track at other times within its own: positions on a smooth curve, rotations on the shortest arcs."""
+        """The track at other times within its own: positions by a Catmull-Rom spline, rotations by slerp.
+
+        Args:
+            times_s: seconds, strictly increasing.
+
+        Returns:
+            A track with a pose at each of these times.
+        """
         first, last = self.times_s[0], self.times_s[-1]
         slack = 1e-9 * max(1.0, abs(first), abs(last))  # rounding of a time is no extrapolation
         if len(times_s) and not (np.min(times_s) >= first - slack and np.max(times_s) <= last + slack):
@@ -69,10 +87,15 @@ class Track:
         return replace(self, times_s=times_s, world_from_camera=poses)
 
     def resampled(self, fps: float, speed: float = 1.0) -> Track:
-        """The track at an even frame rate, `speed` times as fast.
+        """The track at an even frame rate.
 
-        The first pose is kept. The last frame is the last whole one: it is the last pose if that falls on a frame
-        (to a millionth of one), and otherwise less than a frame before it, so that all frames are evenly apart.
+        Args:
+            fps: frames a second.
+            speed: how many times as fast.
+
+        Returns:
+            A track whose frames are evenly apart. The first pose is kept. The last pose is kept if it falls on a frame
+            (to a millionth of one); otherwise the last frame is less than one frame before it.
         """
         if not (np.isfinite(fps) and fps > 0 and np.isfinite(speed) and speed > 0):
             raise TrackError(f"fps and speed must be finite and > 0, got {fps} and {speed}.")

@@ -1,4 +1,4 @@
-"""One way into captures of any kind: photographs with cameras from COLMAP, transforms.json, LLFF or a camera list."""
+"""Load a capture of any kind: photographs with cameras from COLMAP, transforms.json, LLFF or a camera list."""
 
 from __future__ import annotations
 
@@ -22,13 +22,23 @@ TRANSFORMS = ("transforms.json", "transforms_train.json")
 def load_capture(
     path: str | Path,
     *,
-    images: str | None = None,  # folder of the photographs, such as "images_4"; None takes the usual one
-    require_photographs: bool = True,  # False: the cameras alone are of use
+    images: str | None = None,
+    require_photographs: bool = True,
 ) -> Capture:
-    """The capture in a folder (or of a file in it), whatever its kind.
+    """Load photographs with known cameras.
 
-    A folder is looked through for a COLMAP model first, then for transforms.json, then for poses_bounds.npy. Cameras
-    have the sizes of the photographs: a folder of smaller copies gives smaller cameras.
+    Args:
+        path: of a folder, which is searched for a COLMAP model, then transforms.json, then poses_bounds.npy; or of
+            one of these files.
+        images: folder of the photographs in it, such as "images_4"; None takes the usual one. Cameras get the size of
+            the photographs, so a folder of smaller copies gives smaller cameras.
+        require_photographs: False loads the cameras even if photographs are missing.
+
+    Returns:
+        The capture. Lens distortion is removed when a photograph is loaded, not here.
+
+    Raises:
+        CaptureError: in one line that names the file and what is wrong with it.
     """
     path = Path(path)
     if path.is_dir():

@@ -73,7 +73,7 @@ def read_points(path: Path) -> tuple[Float64[Array, "m 3"], UInt8[Array, "m 3"]]
 
 
 class _Cursor:
-    """A place in a file's bytes that never passes their end."""
+    """A read position in a file's bytes, checked against their end."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -92,7 +92,7 @@ class _Cursor:
         return record.unpack_from(self.content, start)
 
     def count(self, what: str, record_bytes: int) -> int:
-        """The next count, believed only if that many records of at least that size can follow."""
+        """The next count, refused if the bytes left cannot hold that many records of this size."""
         (count,) = self.take(_COUNT)
         if count * record_bytes > len(self.content) - self.offset:
             raise CaptureError(f"{what} is {count}, more than fit into the {len(self.content)} bytes of the file.")

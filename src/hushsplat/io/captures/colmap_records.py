@@ -1,4 +1,4 @@
-"""What COLMAP's two formats have in common: the records and the camera models."""
+"""Records and camera models of COLMAP, the same in .bin and .txt."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class CameraRecord:
-    """A camera as the file tells it."""
+    """A camera as in the file."""
 
     camera_id: int
     model: str
@@ -19,7 +19,7 @@ class CameraRecord:
 
 @dataclass(frozen=True)
 class ImageRecord:
-    """An image as the file tells it: camera from world."""
+    """An image as in the file; the pose is camera from world."""
 
     image_id: int
     quaternion: tuple[float, ...]  # wxyz

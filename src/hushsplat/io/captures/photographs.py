@@ -1,4 +1,4 @@
-"""The photographs of a capture: found, measured, freed of lens distortion, resized together with their cameras.
+"""The photographs of a capture: find, decode, undistort and resize them together with their cameras.
 
 The orientation tag in EXIF is not applied, neither to sizes nor to pixels: COLMAP and the tools around it ignore it, so
 the poses belong to the pixels as they are stored.
@@ -22,7 +22,7 @@ from hushsplat.types.distortion import Distortion
 from hushsplat.types.errors import CameraError, CaptureError
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp")
-FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP")  # nothing that starts other programs, as EPS does
+FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP")  # no format that starts other programs, as EPS does
 ASPECT_TOLERANCE = 0.02  # a smaller copy is rounded to whole pixels; more than this is another picture
 ROWS_AT_ONCE = 64  # of the remap: keeps the temporary arrays in the cache
 
@@ -42,7 +42,7 @@ _DAMAGED = (
 
 
 def is_file(path: Path) -> bool:
-    """True for a file; a name that no file system takes (too long, with a zero byte) is not there either."""
+    """True for a file; False also for names that the file system refuses (too long, with a zero byte)."""
     try:
         return path.is_file()
     except (OSError, ValueError):

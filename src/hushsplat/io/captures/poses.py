@@ -17,7 +17,7 @@ ROTATION_TOLERANCE = 0.02  # matrices are sometimes written with few digits; wha
 def rigid_pose(pose: Float64[Array, "4 4"], where: str) -> Float64[Array, "4 4"]:
     """The pose with its rotation made exact, if it is one but for rounding."""
     rotation = pose[:3, :3]
-    if np.isfinite(pose).all() and np.abs(rotation).max() < 2:  # keeps wild numbers out of the decomposition
+    if np.isfinite(pose).all() and np.abs(rotation).max() < 2:  # keeps huge numbers out of the decomposition
         exact = nearest_rotation(rotation)
         if np.abs(exact - rotation).max() < ROTATION_TOLERANCE:
             cleaned = pose.copy()
@@ -27,7 +27,7 @@ def rigid_pose(pose: Float64[Array, "4 4"], where: str) -> Float64[Array, "4 4"]
 
 
 def usable_lens(lens: Distortion, camera: Camera, where: str) -> Distortion | None:
-    """The lens if it bends anything, None for a pinhole; refused if its model breaks down within the picture."""
+    """The lens, None for a pinhole; refused if its model folds over within the picture."""
     if lens.is_none:
         return None
     if lens.folds_within(camera):

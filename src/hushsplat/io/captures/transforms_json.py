@@ -29,7 +29,7 @@ def read_transforms(path: Path, *, images: Path | None = None) -> list[View]:
     shared = Fields(str(path), content, CaptureError)
     views = []
     for index, frame in enumerate(shared.objects("frames")):
-        # What a frame says of itself goes before what the file says of all.
+        # Fields of a frame go before those of the file.
         fields = Fields(f"{path}: frame {index}", ChainMap(frame, content), CaptureError)
         name = fields.text("file_path")
         place = path.parent / name if images is None else images / Path(name).name
@@ -66,7 +66,7 @@ def _size(fields: Fields, photograph: Path) -> tuple[int, int]:
 def _focal_lengths(fields: Fields, width: int, height: int) -> tuple[float, float]:
     fx = fields.number("fl_x") if "fl_x" in fields.values else _focal_length(fields, "camera_angle_x", width)
     fy = fields.number("fl_y") if "fl_y" in fields.values else _focal_length(fields, "camera_angle_y", height)
-    along_x = fy if fx is None else fx  # square pixels unless both are told
+    along_x = fy if fx is None else fx  # square pixels unless the file has both
     along_y = fx if fy is None else fy
     if along_x is None or along_y is None:
         raise CaptureError(f"{fields.where}: has neither fl_x nor camera_angle_x, so the focal length is unknown.")
@@ -97,6 +97,6 @@ def _lens(fields: Fields) -> Distortion:
         if p1 or p2:
             raise CaptureError(f"{fields.where}: a fisheye lens with p1 or p2 is not supported; undistort it first.")
         return Distortion("fisheye", (k1, k2, k3, k4))
-    if k4:  # a fourth power for nerfstudio, a denominator for OpenCV: no way to tell
+    if k4:  # ambiguous: a fourth power in nerfstudio, a denominator in OpenCV
         raise CaptureError(f"{fields.where}: k4 of a lens that is no fisheye is ambiguous; undistort the photographs.")
     return Distortion("perspective", (k1, k2, p1, p2, k3))

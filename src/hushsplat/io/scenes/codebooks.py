@@ -1,4 +1,4 @@
-"""Few values for many: codebooks of numbers and palettes of vectors, by k-means."""
+"""Quantisation by k-means: codebooks of numbers and palettes of vectors."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _palette(
     for rows, share in zip(members, shares.tolist(), strict=True):
         if not len(rows):
             continue
-        if len(rows) == len(vectors):  # the cells did not part them: they never will
+        if len(rows) == len(vectors):  # the cells did not split them, and would not in the next level
             share = min(share, FLAT_SIZE)
         entries, nearest = _palette(vectors[rows], weights[rows], share, random)
         labels[rows] = used + nearest
@@ -90,7 +90,7 @@ def _shares(errors: Float[Array, " c"], counts: Int[Array, " c"], size: int) -> 
     """How many palette entries each cell gets: at least one, at most its vectors, `size` or less in all."""
     weights = errors**ERROR_POWER + 1e-12
     shares = np.minimum(np.floor((size - len(counts)) * weights / weights.sum()).astype(np.int64) + 1, counts)
-    for _ in range(4):  # what small cells could not take goes to the others
+    for _ in range(4):  # entries that small cells have no use for go to the others
         spare = size - shares.sum()
         room = weights * (shares < counts)
         if spare <= 0 or not room.any():

@@ -48,7 +48,7 @@ def read_compressed(header: PlyHeader) -> Gaussians:
     packed, chunks = _read_rows(header, vertex), _read_rows(header, chunk)
     color = np.stack([packed["packed_color"] >> shift & 255 for shift in (24, 16, 8, 0)], axis=1)
     rgb, opacities = np.split(color.astype(np.float32) / 255, [3], axis=1)
-    with np.errstate(over="ignore", invalid="ignore"):  # wild bounds become infinite and are refused by name
+    with np.errstate(over="ignore", invalid="ignore"):  # bounds that overflow become infinite and are refused by name
         means = _within(chunks, ("x", "y", "z"), _unpack_11_10_11(packed["packed_position"]))
         scales = np.exp(_within(chunks, ("scale_x", "scale_y", "scale_z"), _unpack_11_10_11(packed["packed_scale"])))
         if has_colors:
@@ -97,7 +97,7 @@ def _read_rest(header: PlyHeader, count: int) -> Float32[Array, "n k 3"]:
         raise SceneError(f"{header.path}: element 'sh' has {element.count} rows, expected {count}, one per vertex.")
     rows = _read_rows(header, element)
     levels = (np.arange(256, dtype=np.float32) + 0.5) / 256  # the middle of each step
-    levels[[0, 255]] = 0, 1  # the ends stand for themselves
+    levels[[0, 255]] = 0, 1  # the first and last level are exact
     values = ((levels - 0.5) * 2 * SH_RANGE).astype(np.float32)
     rest = np.empty((count, width // 3, 3), np.float32)
     for i, name in enumerate(names):  # channel by channel in the file

@@ -1,4 +1,4 @@
-"""Scenes of any format: `load` looks into the file, `save` looks at the name."""
+"""Scenes of any format: `load` goes by the content of the file, `save` by its suffix."""
 
 from __future__ import annotations
 
@@ -35,7 +35,15 @@ STREAMED = "lod-meta.json"
 def load(path: str | os.PathLike[str], *, lod: int | None = None) -> Gaussians:
     """Read a scene of any known format: PLY (3DGS, 2DGS, compressed), .splat, .spz, SOG (bundled, folder, streamed).
 
-    `lod` is the level of detail of a streamed SOG, 0 (the finest) if not given; other formats have none.
+    Args:
+        path: of a file, or of a folder that holds a SOG. The first bytes decide the format before the suffix does.
+        lod: level of detail of a streamed SOG, 0 (the finest) if not given; other formats have none.
+
+    Returns:
+        The Gaussians, checked: all values are finite, scales > 0, opacities in 0..1, quaternions of unit length.
+
+    Raises:
+        SceneError: in one line that names the file and what is wrong with it.
     """
     path = Path(path)
     try:
@@ -58,7 +66,15 @@ def load(path: str | os.PathLike[str], *, lod: int | None = None) -> Gaussians:
 
 
 def save(gaussians: Gaussians, path: str | os.PathLike[str]) -> None:
-    """Write a scene in the format of its suffix: .ply keeps everything, .splat, .spz and .sog are small and lossy."""
+    """Write a scene in the format of its suffix.
+
+    Args:
+        gaussians: the scene.
+        path: ends in .ply (keeps everything), .splat, .spz or .sog (small and lossy, without payload).
+
+    Raises:
+        SceneError: for an unknown suffix, NaN or infinities, or values that the format cannot hold.
+    """
     path = Path(path)
     if path.name.lower().endswith(".compressed.ply"):
         raise SceneError(f"{path}: compressed PLY is only read; write a .ply, or a .sog or .spz for a small file.")
@@ -71,7 +87,7 @@ def save(gaussians: Gaussians, path: str | os.PathLike[str]) -> None:
 
 
 def _format(file: Path) -> str:
-    """The suffix that the file's first bytes ask for, else its own: files are renamed more often than rewritten."""
+    """The suffix of the format that the first bytes show, else the file's own suffix."""
     with file.open("rb") as opened:
         start = opened.read(4)
     return next((suffix for magic, suffix in MAGIC.items() if start.startswith(magic)), file.suffix.lower())

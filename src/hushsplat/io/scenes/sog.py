@@ -31,7 +31,7 @@ FIRST_MODE = 252  # SOG: the alpha of a quaternion is this plus the index of its
 CODEBOOK_ENTRIES = 256  # SOG: a byte per value
 PALETTE_MAX = 65536  # SOG: two bytes per label
 PALETTE_ROW = 64  # SOG: palette entries in a row of the picture of centroids
-MAX_COUNT = 80_000_000  # ours: SOG's pictures could hold 268 million, ten times what anybody writes in one
+MAX_COUNT = 80_000_000  # ours: SOG's pictures could hold 268 million, ten times what tools write
 MAX_LOG = 80.0  # ours: e^80 is still a float32
 MAX_SH = 1e6  # ours: colours are about 1
 
@@ -49,7 +49,7 @@ class Palette:
 
 @dataclass(frozen=True)
 class SogMeta:
-    """What the pictures of a scene mean and where they are."""
+    """A checked meta.json: what the pictures hold and the names of their files."""
 
     count: int
     is_surfels: bool  # the third scale is only there for readers that need one
@@ -148,7 +148,7 @@ def _pixels(members: Members, name: str, count: int) -> UInt8[Array, "n 4"]:
 
 
 def _picture(members: Members, name: str, fewest: int, most: int) -> UInt8[Array, "h w 4"]:
-    """A WebP picture as RGBA; its size is looked up before memory is allocated for its pixels."""
+    """A WebP picture as RGBA; its size is checked before memory is allocated for its pixels."""
     content = members.read(name, 4 * most + 65536)  # lossless WebP is never larger than its pixels, but for headers
     where = members.where(name)
     width, height = _webp_size(where, content)

@@ -45,7 +45,7 @@ class Header:
     sh_degree: int
     fractional_bits: int
     flags: int
-    streams: int  # only version 4 says it
+    streams: int  # version 4 only
 
     @property
     def attribute_bytes(self) -> list[int]:
