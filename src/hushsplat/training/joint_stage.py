@@ -42,9 +42,9 @@ from hushsplat.training.trust_loss import trust_votes
 from hushsplat.types import colour
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import PAYLOAD_FLOATS, Gaussians
-from hushsplat.types.image import Image
 from hushsplat.types.motion import CameraMotion
 from hushsplat.types.observation import Observation, Visibility
+from hushsplat.types.image import Image
 
 STAGE4_PLY, DENOISER = "stage4.ply", "denoiser.safetensors"
 FIRST_BLUR = 1.854  # softplus of it is 2: training begins with the zero-shot kernel

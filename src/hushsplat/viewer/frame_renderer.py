@@ -23,8 +23,8 @@ from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.stream import BLENDED, Raw, denoiser
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import ViewError
-from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.image import Image
+from hushsplat.types.gaussians import Gaussians
 from hushsplat.viewer.protocol import PICTURE, Draw, Side
 from hushsplat.viewer.resize import resized_state
 

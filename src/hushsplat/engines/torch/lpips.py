@@ -115,7 +115,9 @@ def _check_size(path: Path, name: str, shape: tuple[int, ...], sizes: dict[str, 
     if f"{name}.npy" not in sizes:
         raise EvaluationError(f"{path}: the array {name} is missing; is this VGG16 with the heads of LPIPS v0.1?")
     if sizes[f"{name}.npy"] > 8 * math.prod(shape) + HEADER_BYTES:
-        raise EvaluationError(f"{path}: {name} is larger than {shape} can be; is this VGG16 with the heads of LPIPS v0.1?")
+        raise EvaluationError(
+            f"{path}: {name} is larger than {shape} can be; is this VGG16 with the heads of LPIPS v0.1?"
+        )
 
 
 def _checked(path: Path, name: str, shape: tuple[int, ...], array: np.ndarray) -> Tensor:
