@@ -27,11 +27,18 @@ SECONDS_PER_VIEW = 0.5  # ours: how long a flight through a capture takes from o
 def load_track(
     path: str | Path,
     *,
-    eye: int = 0,  # of an EyeNavGS recording: 0 left, 1 right
-    seconds: float | None = None,  # of a flight through a capture; None: half a second for each photograph
-    fps: float = 30.0,  # of a flight through a capture; other tracks keep their own times
+    eye: int = 0,
+    seconds: float | None = None,
+    fps: float = 30.0,
 ) -> Track:
-    """The track of a file or folder: our JSON, an EyeNavGS recording (.csv), or a flight through a capture."""
+    """The track of a file or folder: our JSON, an EyeNavGS recording (.csv), or a flight through a capture.
+
+    Args:
+        path: the file or folder.
+        eye: of an EyeNavGS recording: 0 left, 1 right.
+        seconds: of a flight through a capture; None: half a second for each photograph.
+        fps: of a flight through a capture; other tracks keep their own times.
+    """
     path = Path(path)
     if is_file(path) and path.suffix.lower() == ".csv":
         return read_eyenavgs(path, eye=eye)

@@ -40,7 +40,14 @@ def home_camera(width: int = 800, height: int = 532) -> Camera:
 
 
 def walk_track(seconds: float | int = 10, fps: float | int = 30, width: int = 800, height: int = 532) -> Track:
-    """A walk through the room, into the garden, past the tree and back towards the house, held by hand."""
+    """A walk through the room, into the garden, past the tree and back towards the house, held by hand.
+
+    Args:
+        seconds: that it takes.
+        fps: frames per second.
+        width: of the picture, px.
+        height: of the picture, px.
+    """
     if not (0 < seconds < 3600 and 0 < fps <= 1000):
         raise TrackError(f"a walk takes 0 to 3600 seconds at 0 to 1000 fps, got {seconds} s at {fps} fps.")
     frames = max(1, round(seconds * fps))

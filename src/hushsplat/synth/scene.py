@@ -45,6 +45,11 @@ def room_and_garden(count: int = 500_000, *, seed: int = 0, sh_degree: int = 2) 
 
     The same arguments give the same bytes. Surfels shrink with the root of the count, so that surfaces stay closed.
     World: metres, up is -y, the floor is y = 0, the garden lies towards +z.
+
+    Args:
+        count: number of surfels.
+        seed: of foliage, textures and placement.
+        sh_degree: of the colours, 0 to 3.
     """
     if not MIN_COUNT <= count <= MAX_COUNT:
         raise SceneError(f"count must lie between {MIN_COUNT} and {MAX_COUNT} surfels, got {count}.")

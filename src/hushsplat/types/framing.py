@@ -40,7 +40,12 @@ VIEW_COSINE = float(np.cos(np.radians(20)))  # half angle of the view that shoul
 def frame_scene(gaussians: Gaussians, width: int, height: int, up: Any = None, fov_y_deg: float = 50.0) -> Camera:
     """A camera that looks at the bulk of the scene, a little from above, where least is in the way.
 
-    `up` is a direction of three numbers; if it is not given, `guess_up` says.
+    Args:
+        gaussians: the scene.
+        width: of the picture, px.
+        height: of the picture, px.
+        up: a direction of three numbers, or one of -y, y, z; guessed if not given.
+        fov_y_deg: vertical field of view, degrees.
     """
     upward = up_direction(gaussians, up)
     eye, target = _standpoint(gaussians, upward, _half_angle(width, height, fov_y_deg))
@@ -57,7 +62,17 @@ def orbit_scene(
     fps: float = 30.0,
     fov_y_deg: float = 50.0,
 ) -> Track:
-    """A circle about the bulk of the scene that begins where `frame_scene` stands."""
+    """A circle about the bulk of the scene that begins at the camera of `frame_scene`.
+
+    Args:
+        gaussians: the scene.
+        width: of the picture, px.
+        height: of the picture, px.
+        up: a direction of three numbers, or one of -y, y, z; guessed if not given.
+        seconds: that the circle takes.
+        fps: frames per second.
+        fov_y_deg: vertical field of view, degrees.
+    """
     upward = up_direction(gaussians, up)
     eye, target = _standpoint(gaussians, upward, _half_angle(width, height, fov_y_deg))
     offset = eye - target

@@ -22,13 +22,18 @@ TRANSFORMS = ("transforms.json", "transforms_train.json")
 def load_capture(
     path: str | Path,
     *,
-    images: str | None = None,  # folder of the photographs, such as "images_4"; None takes the usual one
-    require_photographs: bool = True,  # False: the cameras alone are of use
+    images: str | None = None,
+    require_photographs: bool = True,
 ) -> Capture:
     """The capture in a folder (or of a file in it), whatever its kind.
 
     A folder is looked through for a COLMAP model first, then for transforms.json, then for poses_bounds.npy. Cameras
     have the sizes of the photographs: a folder of smaller copies gives smaller cameras.
+
+    Args:
+        path: the folder, or a file in it.
+        images: folder of the photographs, such as "images_4"; None takes the usual one.
+        require_photographs: False where the cameras alone are of use.
     """
     path = Path(path)
     if path.is_dir():
