@@ -1,6 +1,6 @@
 """LPIPS with VGG16, version 0.1 (Zhang et al. 2018): the distance of two pictures as a network sees them.
 
-Differentiable, so that it serves as a loss too. The weights are not ours and do not ship: docs/measuring.md says how to
+Differentiable, so that it serves as a loss too. The weights are not ours and do not ship: docs/evaluation.md says how to
 make the file.
 """
 
