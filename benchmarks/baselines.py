@@ -12,37 +12,33 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
-from hushsplat.engines.cpu.render_names import decode, decode_color, render_ordered, render_sorted, sample_visibility
 
 import hushsplat
 from hushsplat import synth
-from hushsplat.engines.cpu.baselines import BASELINES, svgf
 from hushsplat.io.captures.capture import load_capture
+from hushsplat.methods import DENOISERS, LEARNED, configure
+from hushsplat.spec.settings import LITERAL_SVGF
+from hushsplat.types.metrics import psnr
 from hushsplat.types.paths import track_from_cameras
 
 FRAMES = 100
 REFERENCE_SAMPLES = 1024
-METHODS: dict[str, Callable] = {name: step for name, step in BASELINES.items() if name != "mean"}
-METHODS["svgf-literal"] = partial(svgf.step, config=svgf.LITERAL)
+BASELINES = {name: configure(name) for name in DENOISERS if name not in LEARNED}
+METHODS = {name: denoiser for name, denoiser in BASELINES.items() if name != "mean"}
+METHODS["svgf-literal"] = configure("svgf", settings=LITERAL_SVGF)
 
 
-def psnr(picture: np.ndarray, reference: np.ndarray) -> float:
-    return float(-10 * np.log10(np.mean((np.clip(picture, 0, 1) - np.clip(reference, 0, 1)) ** 2)))
-
-
-def tracks(arguments: argparse.Namespace, width: int, height: int) -> list[tuple[str, hushsplat.Gaussians, list]]:
+def tracks(arguments: argparse.Namespace, width: int, height: int) -> list[tuple[str, hushsplat.Scene, list]]:
     walk = synth.walk_track(seconds=10, fps=60, width=width, height=height)
-    ours = synth.room_and_garden(300_000)
+    ours = hushsplat.upload("synth:300k")
     places = {"room": 0, "door": 220, "garden": 440}
     found = [(f"ours, {name}", ours, [walk.camera(at + k) for k in range(FRAMES)]) for name, at in places.items()]
     if arguments.splat:
         views = load_capture(arguments.cameras, require_photographs=False).views
-        scene = hushsplat.load(arguments.splat)
+        scene = hushsplat.upload(arguments.splat)
         for first in (0, 100):
             cameras = [view.camera.resized(width, height) for view in views[first : first + 4]]
             flight = track_from_cameras(cameras, FRAMES / 60 - 1e-6, 60.0)
@@ -51,49 +47,45 @@ def tracks(arguments: argparse.Namespace, width: int, height: int) -> list[tuple
     return found
 
 
-def mean_of_many(scene: hushsplat.Gaussians, camera: hushsplat.Camera) -> np.ndarray:
+def mean_of_many(scene: hushsplat.Scene, camera: hushsplat.Camera) -> np.ndarray:
     block = 64
-    parts = [
-        decode_color(sample_visibility(scene, camera, samples=block, frame=k), scene, camera)
-        for k in range(REFERENCE_SAMPLES // block)
-    ]
-    return np.mean(parts, axis=0)
+    noises = [hushsplat.Noise(block, frame=k) for k in range(REFERENCE_SAMPLES // block)]
+    return np.mean([hushsplat.render(scene, camera, "raw", noise=noise).color for noise in noises], axis=0)
 
 
-def quality(scene: hushsplat.Gaussians, cameras: list) -> dict[str, float]:
-    states: dict[str, object] = dict.fromkeys(METHODS)
-    values: dict[str, list[float]] = {name: [] for name in ("raw", *METHODS, "mean", "exact")}
-    for index, camera in enumerate(cameras):
-        observation = decode(sample_visibility(scene, camera, frame=index), scene, camera)
-        frames = {}
-        for name, step in METHODS.items():
-            frame, states[name] = step(observation, camera, states[name])
-            frames[name] = frame.color
+def quality(scene: hushsplat.Scene, cameras: list) -> dict[str, float]:
+    names = ("raw", *METHODS)
+    values: dict[str, list[float]] = {name: [] for name in (*names, "mean", "exact")}
+    played = hushsplat.play_side_by_side(scene, cameras, ["raw", *METHODS.values()])
+    for index, (camera, images) in enumerate(zip(cameras, played, strict=True)):
         if index % 10 == 9:
-            frames |= {"raw": observation.color, "exact": render_ordered(scene, camera).color}
-            frames["mean"] = mean_of_many(scene, camera)
-            reference = render_sorted(scene, camera).color
-            for name, color in frames.items():
+            colors = {name: image.color for name, image in zip(names, images, strict=True)}
+            colors |= {"exact": hushsplat.render(scene, camera, "exact").color, "mean": mean_of_many(scene, camera)}
+            reference = hushsplat.render(scene, camera, "reference").color
+            for name, color in colors.items():
                 values[name].append(psnr(color, reference))
     return {name: float(np.mean(found)) for name, found in values.items()}
 
 
-def times_ms(scene: hushsplat.Gaussians, cameras: list, rounds: int = 5) -> dict[str, float]:
+def times_ms(scene: hushsplat.Scene, cameras: list, rounds: int = 5) -> dict[str, float]:
     """The fastest of a few rounds, per method: other programs only ever add."""
-    stream = [(decode(sample_visibility(scene, c, frame=k), scene, c), c) for k, c in enumerate(cameras)]
+    on, options = hushsplat.engine("cpu"), hushsplat.RenderOptions(threads=2)
+    drawn, frames = hushsplat.Stream(on, scene, []), []
+    for drawn.number, camera in enumerate(cameras):
+        frames.append((drawn.observe(camera), camera))
     best = dict.fromkeys(("mean", *METHODS), np.inf)
     for _ in range(rounds):
         for name in best:
-            state = None
-            for observation, camera in stream:
+            stream = hushsplat.Stream(on, scene, [{**BASELINES, **METHODS}[name]], options=options)
+            for observation, camera in frames:
                 start = time.perf_counter()
-                _, state = BASELINES.get(name, METHODS.get(name))(observation, camera, state, threads=2)
+                stream.feed(observation, camera)
                 took = 1000 * (time.perf_counter() - start)
                 best[name] = min(best[name], took) if camera is not cameras[0] else best[name]
     return best
 
 
-def said(title: str, rows: dict[str, dict[str, float]]) -> None:
+def print_table(title: str, rows: dict[str, dict[str, float]]) -> None:
     names = list(next(iter(rows.values())))
     print(f"| {title} | " + " | ".join(names) + " |\n| --- |" + " --- |" * len(names))
     for row, values in rows.items():
@@ -111,9 +103,9 @@ def main() -> None:
         for width, height in ((800, 532), (1600, 1064)):
             _, scene, cameras = tracks(argparse.Namespace(splat=None), width, height)[0]
             rows[f"{width}×{height}"] = times_ms(scene, cameras[:6])
-        said("ms per frame, 2 threads", rows)
+        print_table("ms per frame, 2 threads", rows)
         return
-    said("PSNR, dB", {name: quality(scene, cameras) for name, scene, cameras in tracks(arguments, 400, 266)})
+    print_table("PSNR, dB", {name: quality(scene, cameras) for name, scene, cameras in tracks(arguments, 400, 266)})
 
 
 if __name__ == "__main__":

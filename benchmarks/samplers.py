@@ -1,4 +1,4 @@
-"""What the `stratified` sampler brings: error of the mean of raw frames against frames, static and along a track.
+"""Error of the mean of raw frames over their number, `stratified` against `independent`, static and along a track.
 
     python benchmarks/samplers.py --splat bonsai.splat --cameras cameras.json -o docs/images/samplers.png
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from hushsplat.engines.cpu.render_names import SAMPLERS, decode_color, render_or
 import hushsplat
 from hushsplat import synth
 from hushsplat.io.captures.capture import load_capture
+from hushsplat.spec.sampling import SAMPLERS
 from hushsplat.types.paths import track_from_cameras
 
 FRAMES = 128
@@ -36,23 +38,27 @@ COUNTS = [1, 2, 4, 8, 16, 32, 64, 128]
 @dataclass(frozen=True)
 class Subject:
     name: str
-    gaussians: hushsplat.Gaussians
+    scene: hushsplat.Scene
     track: hushsplat.Track  # FRAMES frames long
 
 
-def raw_frame(subject: Subject, camera: hushsplat.Camera, sampler: str, seed: int, frame: int) -> np.ndarray:
-    visibility = sample_visibility(subject.gaussians, camera, seed=seed, frame=frame, sampler=sampler)
-    return decode_color(visibility, subject.gaussians, camera)
+def raw_frames(subject: Subject, cameras: list[hushsplat.Camera], sampler: str, seed: int) -> Iterator[np.ndarray]:
+    noise = hushsplat.Noise(seed=seed, sampler=sampler)
+    return (image.color for image in hushsplat.play(subject.scene, cameras, "raw", noise=noise))
+
+
+def exact(subject: Subject, camera: hushsplat.Camera) -> hushsplat.Image:
+    return hushsplat.render(subject.scene, camera, "exact")
 
 
 def static_errors(subject: Subject, sampler: str) -> list[float]:
     camera = subject.track.camera(FRAMES // 2)
-    expected = render_ordered(subject.gaussians, camera).color
+    expected = exact(subject, camera).color
     squares = np.zeros(len(COUNTS))
     for seed in range(SEEDS):
         total = np.zeros(expected.shape)
-        for frame in range(FRAMES):
-            total += raw_frame(subject, camera, sampler, seed, frame)
+        for frame, color in enumerate(raw_frames(subject, [camera] * FRAMES, sampler, seed)):
+            total += color
             if frame + 1 in COUNTS:
                 squares[COUNTS.index(frame + 1)] += np.mean((total / (frame + 1) - expected) ** 2)
     return list(np.sqrt(squares / SEEDS))
@@ -61,7 +67,7 @@ def static_errors(subject: Subject, sampler: str) -> list[float]:
 def followed_pixels(subject: Subject) -> tuple[np.ndarray, np.ndarray]:
     """Row and column of POINTS surface points in every frame; points that ever leave the picture are dropped."""
     middle = subject.track.camera(FRAMES // 2)
-    picture = render_ordered(subject.gaussians, middle)
+    picture = exact(subject, middle)
     rng = np.random.default_rng(0)
     rows, columns = rng.integers(0, middle.height, 4 * POINTS), rng.integers(0, middle.width, 4 * POINTS)
     depth = picture.depth[rows, columns].astype(np.float64)
@@ -84,15 +90,14 @@ def followed_pixels(subject: Subject) -> tuple[np.ndarray, np.ndarray]:
 def moving_errors(subject: Subject) -> dict[str, list[float]]:
     rows, columns = followed_pixels(subject)
     cameras = [subject.track.camera(frame) for frame in range(FRAMES)]
-    pictures = (render_ordered(subject.gaussians, camera).color for camera in cameras)
+    pictures = (exact(subject, camera).color for camera in cameras)
     expected = np.array([picture[rows[f], columns[f]] for f, picture in enumerate(pictures)])
     errors = {}
     for sampler in SAMPLERS:
         squares = np.zeros(len(COUNTS))
         for seed in range(SEEDS):
-            shown = np.array(
-                [raw_frame(subject, c, sampler, seed, f)[rows[f], columns[f]] for f, c in enumerate(cameras)]
-            )
+            frames = enumerate(raw_frames(subject, cameras, sampler, seed))
+            shown = np.array([color[rows[f], columns[f]] for f, color in frames])
             sums = np.cumsum(shown.astype(np.float64) - expected, axis=0)
             for k, count in enumerate(COUNTS):
                 squares[k] += np.mean((sums[count - 1] / count) ** 2)
@@ -109,12 +114,12 @@ def subjects(arguments: argparse.Namespace) -> list[Subject]:
         ours.times_s[start : start + FRAMES],
         ours.world_from_camera[start : start + FRAMES],
     )
-    found = [Subject("our scene, 500k surfels", synth.room_and_garden(500_000), walk)]
+    found = [Subject("our scene, 500k surfels", hushsplat.upload("synth:500k"), walk)]
     if arguments.splat:
         capture = load_capture(arguments.cameras, require_photographs=False)
         cameras = [view.camera.resized(width, height) for view in capture.views[:6]]
         track = track_from_cameras(cameras, FRAMES / 30 - 1e-6, 30.0)
-        found.append(Subject(arguments.splat.stem, hushsplat.load(arguments.splat), track))
+        found.append(Subject(arguments.splat.stem, hushsplat.upload(arguments.splat), track))
     return found
 
 

@@ -5,8 +5,8 @@
 Random mixtures of all constants first, then one constant after the other from the best of them: once for SVGF as it is
 known, with several passes and the first fed back, and once for whatever is best. Two pieces of the walk through room
 and garden, each at 30 and at 300 frames per second, 400×266; score: mean PSNR against `exact`, what the noise is
-about, over 16 frames of each. What is frozen in hushsplat/denoise/baselines/svgf.py came from two such runs, the first
-with fewer choices.
+about, over 16 frames of each. TUNED_SVGF in hushsplat/spec/settings.py came from two such runs, the first with fewer
+choices.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from hushsplat.engines.cpu.baselines.svgf import SvgfConfig
-from hushsplat.engines.cpu.render_names import decode, render_ordered, sample_visibility
 
-from hushsplat import synth
-from hushsplat.engines.cpu.baselines import svgf
-from hushsplat.types.camera import Camera
-from hushsplat.types.observation import Observation
+import hushsplat
+from hushsplat import Camera, Observation, SvgfSettings, synth
+from hushsplat.methods import configure
+from hushsplat.spec.settings import TUNED_SVGF
+from hushsplat.types.metrics import psnr
 
 SIZE_PX = (400, 266)
 WALK_SECONDS = 20
@@ -45,44 +44,46 @@ LEAST_GAIN_DB = 0.005
 
 @dataclass(frozen=True)
 class Piece:
+    stream: hushsplat.Stream  # that drew the frames
     frames: list[tuple[Observation, Camera]]
     expected: dict[int, np.ndarray]  # by frame
 
 
 def pieces() -> list[Piece]:
-    gaussians = synth.room_and_garden(200_000, seed=3)
+    on = hushsplat.engine("cpu")
+    scene = on.upload(synth.room_and_garden(200_000, seed=3))
     found = []
     for fps, count in FRAMES.items():
         track = synth.walk_track(WALK_SECONDS, fps, *SIZE_PX)
         for end in ENDS:
             first = round(end * len(track)) - count
             cameras = [track.camera(first + frame) for frame in range(count)]
-            frames = [
-                (decode(sample_visibility(gaussians, camera, frame=k), gaussians, camera), camera)
-                for k, camera in enumerate(cameras)
-            ]
+            stream, frames = hushsplat.Stream(on, scene, []), []
+            for stream.number, camera in enumerate(cameras):
+                frames.append((stream.observe(camera), camera))
             measured = np.linspace(count // 4, count - 1, MEASURED).astype(int)
-            found.append(Piece(frames, {int(k): render_ordered(gaussians, cameras[k]).color for k in measured}))
+            expected = {int(k): hushsplat.render(scene, cameras[k], "exact").color for k in measured}
+            found.append(Piece(stream, frames, expected))
     return found
 
 
-def score(config: SvgfConfig, piece: Piece) -> float:
-    state, found = None, []
+def score(settings: SvgfSettings, piece: Piece) -> float:
+    denoiser, found = configure("svgf-tuned", settings=settings), []
+    stream = hushsplat.Stream(piece.stream.engine, piece.stream.scene, [denoiser])
     for k, (observation, camera) in enumerate(piece.frames):
-        frame, state = svgf.step(observation, camera, state, config=config)
+        image = stream.feed(observation, camera).images[0].numpy()
         if k in piece.expected:
-            error = np.mean((np.clip(frame.color, 0, 1) - np.clip(piece.expected[k], 0, 1)) ** 2)
-            found.append(-10 * np.log10(max(error, 1e-10)))
+            found.append(psnr(image.color, piece.expected[k]))
     return float(np.mean(found))
 
 
-def mean_score(config: SvgfConfig, streams: list[Piece]) -> float:
-    return float(np.mean([score(config, piece) for piece in streams]))
+def mean_score(settings: SvgfSettings, streams: list[Piece]) -> float:
+    return float(np.mean([score(settings, piece) for piece in streams]))
 
 
 def improved(
-    best: SvgfConfig, highest: float, streams: list[Piece], choices: dict[str, tuple[Any, ...]]
-) -> tuple[SvgfConfig, float]:
+    best: SvgfSettings, highest: float, streams: list[Piece], choices: dict[str, tuple[Any, ...]]
+) -> tuple[SvgfSettings, float]:
     """Change one constant after the other while that helps."""
     before = -np.inf
     while highest > before:
@@ -101,10 +102,10 @@ def improved(
 
 def main() -> None:
     streams, rng = pieces(), np.random.default_rng(0)
-    print(f"svgf: {mean_score(svgf.ADAPTED, streams):.2f} dB", flush=True)
+    print(f"svgf: {mean_score(SvgfSettings(), streams):.2f} dB", flush=True)
     kinds = {"several passes, the first fed back": KNOWN, "any": CHOICES}
     for kind, choices in kinds.items():
-        best, highest = svgf.TUNED, -np.inf
+        best, highest = TUNED_SVGF, -np.inf
         for _ in range(MIXTURES):
             drawn = {name: values[rng.integers(len(values))] for name, values in choices.items()}
             candidate = replace(best, **drawn)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image as Pillow
 
 import hushsplat
 from hushsplat.io.images import to_bytes
@@ -26,8 +26,8 @@ def main() -> None:
     drawn = [to_bytes(hushsplat.render(scene, camera, method).color) for method in ("raw", "reference", "exact")]
     gap = np.full((CROP[0].stop - CROP[0].start, GAP_PX, 3), 255, dtype=np.uint8)
     strip = np.concatenate([drawn[0][CROP], gap, drawn[1][CROP], gap, drawn[2][CROP]], axis=1)
-    Image.fromarray(strip).save(IMAGES / "methods.jpg", quality=88)
-    Image.fromarray(drawn[1]).save(IMAGES / "room.jpg", quality=88)
+    Pillow.fromarray(strip).save(IMAGES / "methods.jpg", quality=88)
+    Pillow.fromarray(drawn[1]).save(IMAGES / "room.jpg", quality=88)
 
 
 if __name__ == "__main__":

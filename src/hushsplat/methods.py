@@ -182,7 +182,7 @@ def denoiser(
     settings: Settings | None = None,
     options: RenderOptions | None = None,
     on: str | Engine = "cpu",
-) -> EngineDenoiser:
+) -> Denoiser:
     """A denoiser for any stochastic renderer: `image, state = it.step(observation, camera, state)`.
 
     Args:

@@ -74,15 +74,9 @@ def test_a_track_carries_the_state_and_hush_falls_back_aloud(
 
 def test_settings_reach_the_denoiser(run: Run, tmp_path: Path, track: Path, ply: Path, file: Path) -> None:
     words = ("--weights", file, "--track", track, "--method", "hush-zero-shot")
-    switches = (
-        "--denoiser.trust",
-        "one",
-        "--denoiser.no-spatial-filter",
-        "--denoiser.no-stabilise",
-        "--denoiser.gate",
-        0,
-    )
-    assert run("render", ply, "-o", "f%d.npy", *words, *switches, "--denoiser.tau-frames", 3).returncode == 0
+    switches = ("--denoiser.trust", "one", "--denoiser.no-spatial-filter", "--denoiser.no-stabilise")
+    numbers = ("--denoiser.gate", 0, "--denoiser.tau-frames", 3)
+    assert run("render", ply, "-o", "f%d.npy", *words, *switches, *numbers).returncode == 0
     settings = hushsplat.DenoiserSettings(trust="one", spatial_filter=False, stabilise=False, gate=0, tau_frames=3.0)
     it = hushsplat.denoiser("hush-zero-shot", weights=file, settings=settings)
     *_, last = hushsplat.play(hushsplat.load(ply), hushsplat.load_track(track), it)
