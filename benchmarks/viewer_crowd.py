@@ -1,10 +1,10 @@
-"""Many people in one viewer for a while: does memory stay where it was, and does everybody get their turn?
+"""Many clients of one viewer: is memory released, and do all get their turns?
 
 python benchmarks/viewer_crowd.py --clients 10 --minutes 10
 
-Starts the viewer in a process of its own and connects so many pages without a browser. They walk, change methods,
-split, take screenshots, and leave and come again every half minute. Prints the server's memory, how many frames
-each page got, and at the end what is left when all have gone.
+Starts the viewer in a process of its own and connects clients without a browser. They walk, change methods, compare
+two, take screenshots, and disconnect and connect again every half minute. Prints the server's memory, the frames of
+each client, and the memory after all have disconnected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import tyro
 
 import hushsplat
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "view"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "viewer"))
 from client import page
 
 METHODS = ("hush-zero-shot", "raw", "svgf-tuned", "st-taa", "reference", "mean", "hush-zero-shot~trust_s")
@@ -31,7 +31,7 @@ METHODS = ("hush-zero-shot", "raw", "svgf-tuned", "st-taa", "reference", "mean",
 
 @dataclass
 class Crowd:
-    """How many people come, for how long, to what."""
+    """How many clients, how long, which scene."""
 
     scene: str = "synth:200k"
     clients: int = 10
@@ -40,22 +40,22 @@ class Crowd:
     height: int = 400
 
     def run(self) -> None:
-        """Start the viewer, send the crowd, and look at its memory."""
+        """Start the viewer, connect the clients, and print its memory."""
         command = [sys.executable, "-m", "hushsplat", "view", self.scene, "--port", "0", "--no-browser", "--quiet"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             try:
                 url = server.stdout.readline().strip()
-                asyncio.run(self._visit(url, server.pid))
+                asyncio.run(self._connect(url, server.pid))
             finally:
                 server.terminate()
 
-    async def _visit(self, url: str, pid: int) -> None:
+    async def _connect(self, url: str, pid: int) -> None:
         walk = hushsplat.walk_track(60, 20, self.width, self.height)
         end = time.monotonic() + 60 * self.minutes
         frames = [0] * self.clients
         print(f"before: {memory_mb(pid):.0f} MB")
 
-        async def person(index: int) -> None:
+        async def client(index: int) -> None:
             rng = random.Random(index)
             while time.monotonic() < end:
                 stay = min(end, time.monotonic() + rng.uniform(20, 40))
@@ -65,37 +65,37 @@ class Crowd:
                         if rng.random() < 0.02:
                             await one.draw(*rng.sample(METHODS, rng.choice((1, 1, 2))))
                         if rng.random() < 0.01:
-                            await one.tell("shot", request=1, divider=0.5)
+                            await one.send("shot", request=1, divider=0.5)
                         step = (step + 1) % len(walk)
                         await one.look(walk.camera(step), sequence=step)
                         frame, _ = await one.next("frame")
                         await one.acknowledge(frame)
                         frames[index] += 1
 
-        people = [asyncio.create_task(person(index)) for index in range(self.clients)]
-        while any(not task.done() for task in people):
-            await asyncio.wait(people, timeout=30)
+        clients = [asyncio.create_task(client(index)) for index in range(self.clients)]
+        while any(not task.done() for task in clients):
+            await asyncio.wait(clients, timeout=30)
             left = max(0.0, end - time.monotonic())
             print(
                 f"{left:5.0f} s left: {memory_mb(pid):.0f} MB, frames {min(frames)} to {max(frames)} each", flush=True
             )
-        for task in people:
+        for task in clients:
             task.result()
         await asyncio.sleep(2)
-        print(f"all have gone: {memory_mb(pid):.0f} MB; processor time in the next 5 s: ", end="", flush=True)
+        print(f"all have disconnected: {memory_mb(pid):.0f} MB; processor time in the next 5 s: ", end="", flush=True)
         before = processor_s(pid)
         await asyncio.sleep(5)
         print(f"{processor_s(pid) - before:.2f} s")
 
 
 def memory_mb(pid: int) -> float:
-    """What the process has in memory."""
+    """Resident memory of the process."""
     text = Path(f"/proc/{pid}/status").read_text()
     return int(re.search(r"VmRSS:\s+(\d+)", text)[1]) / 1024
 
 
 def processor_s(pid: int) -> float:
-    """Seconds that the process has computed."""
+    """Processor time of the process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

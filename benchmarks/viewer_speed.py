@@ -1,4 +1,4 @@
-"""The viewer in a real browser: shown frames a second while dragging, and the time from the hand to the picture.
+"""The viewer in a real browser: shown frames a second while dragging, and the latency from input to picture.
 
 python benchmarks/viewer_speed.py --scene synth:200k --method hush-zero-shot
 """
@@ -26,7 +26,7 @@ DRAG = """async (seconds) => {
   while (performance.now() - start < 1000 * seconds) {
     const before = sequence(), at = performance.now();
     camera.orbit(0.01 * Math.sin(at / 700), 0);
-    sent.set(before + 1, at); // told to the server at once, or with the next frame
+    sent.set(before + 1, at); // sent to the server at once, or with the next frame
     await new Promise((resolve) => requestAnimationFrame(resolve));
   }
   return shown.filter(({ at }) => at > start + 1500);
@@ -62,7 +62,7 @@ class Speed:
         latencies = [one["latency"] for one in shown if one["latency"] is not None]
         print(f"{self.scene}, {self.method}, canvas {self.width}×{self.height}")
         print(f"shown frames a second: {(len(shown) - 1) / seconds:.1f}")
-        print(f"hand to picture: median {statistics.median(latencies):.0f} ms of {len(latencies)}")
+        print(f"input to picture: median {statistics.median(latencies):.0f} ms of {len(latencies)}")
         print(f"scale while moving: median {statistics.median(one['scale'] for one in shown):.2f}")
         for name in shown[-1]["passes"]:
             print(f"  {name}: {statistics.median(one['passes'].get(name, 0) for one in shown):.1f} ms")

@@ -223,8 +223,8 @@ export class Panel extends EventTarget {
     $("stat-refine").textContent = header.still_limit > 1 && !header.moving ? `${header.still_frames}/${header.still_limit}` : "";
     this.#legends(header);
     if ($("panel").hidden) return;
-    const rows = [...Object.entries(header.passes_ms), ["all of it", total]];
-    if (latencyMs !== null) rows.push(["hand to picture", latencyMs]);
+    const rows = [...Object.entries(header.passes_ms), ["total", total]];
+    if (latencyMs !== null) rows.push(["input to picture", latencyMs]);
     const longest = Math.max(total, latencyMs ?? 0, 1e-6);
     $("passes").tBodies[0].replaceChildren(...rows.map(([name, ms]) => {
       const row = document.createElement("tr"), bar = document.createElement("i");
