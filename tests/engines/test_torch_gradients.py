@@ -6,18 +6,18 @@ from made_frames import camera_at, random_observation, random_state
 from torch.autograd import gradcheck
 from torch.func import functional_call
 
-from hushsplat.engines.cpu.denoise_names import DenoiserSettings
-from hushsplat.engines.torch.networks import DenoiserNetworks
-from hushsplat.engines.torch.tensors import TensorState
-from hushsplat.engines.torch.pipeline import step
 from hushsplat.engines.torch.accumulate import accumulate
 from hushsplat.engines.torch.colour import rgb_from_ycocg, ycocg_from_rgb
 from hushsplat.engines.torch.filter import Ellipse, binomial_blur, ellipse_of, filter_color, learned_ellipse
 from hushsplat.engines.torch.gate import Gate, luma_variance, standard_error
+from hushsplat.engines.torch.networks import DenoiserNetworks
+from hushsplat.engines.torch.pipeline import step
 from hushsplat.engines.torch.reproject import reproject
 from hushsplat.engines.torch.smooth import smoothed
 from hushsplat.engines.torch.stabilise import stabilise
+from hushsplat.engines.torch.tensors import TensorState
 from hushsplat.engines.torch.trust import accumulated_features, denoised_features
+from hushsplat.spec.settings import DenoiserSettings
 
 CONFIG = DenoiserSettings()
 HEIGHT, WIDTH = 5, 7

@@ -8,13 +8,13 @@ import pytest
 import torch
 from made_frames import camera_at, random_state
 
-from hushsplat.engines.cpu.denoise_names import PAPER, DenoiserSettings
 from hushsplat.engines.torch.accumulate import accumulate
 from hushsplat.engines.torch.gate import Gate, luma_variance, standard_error
 from hushsplat.engines.torch.reproject import reproject
 from hushsplat.engines.torch.smooth import smoothed
 from hushsplat.engines.torch.stabilise import neighbourhood_range, stabilise
 from hushsplat.engines.torch.tensors import History
+from hushsplat.spec.settings import PAPER, DenoiserSettings
 
 CONFIG = DenoiserSettings()
 

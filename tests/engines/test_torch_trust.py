@@ -5,11 +5,11 @@ import pytest
 import torch
 from made_frames import camera_at, random_observation, random_state
 
-from hushsplat.engines.cpu.denoise_names import DenoiserSettings
-from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.engines.torch.colour import ycocg_from_rgb
+from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.engines.torch.reproject import reproject
 from hushsplat.engines.torch.trust import accumulated_features, accumulated_trust, denoised_features, denoised_trust
+from hushsplat.spec.settings import DenoiserSettings
 
 CONFIG = DenoiserSettings()
 

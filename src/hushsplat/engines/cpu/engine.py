@@ -14,15 +14,13 @@ from hushsplat.engines.cpu import _engine, baselines, denoise
 from hushsplat.engines.cpu.arrays import empty_float32, empty_int32, native_background, native_camera
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.sampling import key_salt, level_table, sequence_index
-from hushsplat.spec.state import State, check_state_of
+from hushsplat.spec.state import KEPT_FRAMES, State, check_state_of
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError, SceneError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.image import Image
 from hushsplat.types.observation import Observation, Visibility
 from hushsplat.types.options import Noise, RenderOptions
-
-KEPT_FRAMES = 3.0  # ours, by eye: history of another picture size counts as few frames, new ones take over at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +56,14 @@ class CpuEngine:
         for name in ("means", "scales", "rotations", "opacities", "sh"):
             if not np.isfinite(getattr(gaussians, name)).all():
                 raise SceneError(f"{name} holds values that are not finite; remove those Gaussians first.")
-        arrays = (gaussians.means, gaussians.scales, gaussians.rotations, gaussians.opacities)
-        threads = (options or RenderOptions()).threads
-        return CpuScene(gaussians, _engine.Scene(*map(np.ascontiguousarray, arrays), threads))
+        native = _engine.Scene(
+            np.ascontiguousarray(gaussians.means),
+            np.ascontiguousarray(gaussians.scales),
+            np.ascontiguousarray(gaussians.rotations),
+            np.ascontiguousarray(gaussians.opacities),
+            (options or RenderOptions()).threads,
+        )
+        return CpuScene(gaussians, native)
 
     def with_payload(self, scene: CpuScene, payload: Float32[Array, "n 10"] | None) -> CpuScene:
         """The same scene with another payload."""
