@@ -243,14 +243,19 @@ def sliders() -> str:
                 "title": each.title,
                 "help": each.help,
                 "unit": each.unit,
-                "min": each.slider.low,
-                "max": each.slider.high,
+                "min": whole(each.slider.low),
+                "max": whole(each.slider.high),
                 "step": each.slider.step,
                 "powerOfTwo": each.slider.power_of_two,
                 "default": getattr(default, name),
             }
         )
     return f"// {NOTICE}\nexport const SETTINGS = {json.dumps(found, indent=2, ensure_ascii=False)};\n"
+
+
+def whole(number: float) -> float | int:
+    """2 in place of 2.0, as JavaScript writes it."""
+    return int(number) if number == int(number) else number
 
 
 # The docs

@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
-from hushsplat.engines.cpu.render_names import decode, sample_visibility
+from drawing import observe, uploaded
 
+from hushsplat.engines.cpu.engine import CpuScene
 from hushsplat.spec.weights import SHAPES, DenoiserWeights
 from hushsplat.synth import room_and_garden, walk_track
 from hushsplat.types.camera import Camera
-from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.observation import Observation
 
 
@@ -23,11 +23,11 @@ def random_weights(seed: int = 0) -> DenoiserWeights:
 
 
 @lru_cache
-def _scene() -> Gaussians:
+def _scene() -> CpuScene:
     scene = room_and_garden(10_000, sh_degree=0)
     rng = np.random.default_rng(1)
     payload = np.concatenate([2 * rng.standard_normal((len(scene), 9)), rng.standard_normal((len(scene), 1))], axis=1)
-    return replace(scene, payload=payload.astype(np.float32))
+    return uploaded(replace(scene, payload=payload.astype(np.float32)))
 
 
 @lru_cache
@@ -41,5 +41,5 @@ def noisy_walk(
     for frame in range(frames):
         place += frame not in still
         camera = track.camera(place)
-        stream.append((decode(sample_visibility(scene, camera, frame=frame), scene, camera), camera))
+        stream.append((observe(scene, camera, frame), camera))
     return stream

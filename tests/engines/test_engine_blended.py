@@ -1,4 +1,4 @@
-"""The engine's sorted and per-pixel ordered pictures against the twin's: colour, alpha, depth and variance.
+"""`reference` and `exact` of the CPU engine against the torch engine's renderers: colour, alpha, depth and variance.
 
 Errors are those of float32, but for a few pixels in which a fragment's alpha lies at 1/255, a transmittance at the end
 of blending, two depths on each other, or a surfel is seen so edge-on that its plane has few digits.
@@ -6,15 +6,17 @@ of blending, two depths on each other, or a surfel is seen so edge-on that its p
 
 import numpy as np
 import pytest
-from hushsplat.engines.cpu.render_names import RenderOptions, render, render_ordered, render_sorted
+from drawing import ENGINE, render_exact, render_reference
 from random_scenes import alone, crowd, odd_camera
 
 from hushsplat.engines.torch import renderers as twin
 from hushsplat.types.camera import Camera
+from hushsplat.types.errors import RenderError
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.options import RenderOptions
 
 BACKGROUND = (0.2, 0.5, 0.9)
-METHODS = {"reference": (render_sorted, twin.reference), "exact": (render_ordered, twin.exact)}
+METHODS = {"reference": (render_reference, twin.reference), "exact": (render_exact, twin.exact)}
 KINDS = pytest.mark.parametrize("columns", [2, 3], ids=["surfels", "ellipsoids"])
 MEAN_ERROR, ERROR, DEPTH_ERROR = 1e-5, 2e-4, 1e-3  # absolute, absolute, relative
 ODD_PIXELS, ODD_ERROR = 1e-3, 0.1  # share of the pixels that may miss ERROR, and by how much; measured 2e-4 and 0.03
@@ -118,7 +120,7 @@ def test_hundreds_of_faint_fragments_wait_in_some_pixels_and_few_beside_them(col
     rotations /= np.linalg.norm(rotations, axis=1, keepdims=True)
     arrays = (means, scales, rotations, rng.uniform(0.02, 0.1, count), rng.normal(0, 1, (count, 1, 3)))
     gaussians = Gaussians(*(array.astype(np.float32) for array in arrays))
-    assert_close(render_ordered(gaussians, camera), twin.exact(gaussians, camera))
+    assert_close(render_exact(gaussians, camera), twin.exact(gaussians, camera))
     waiting = (twin.fragments_of(gaussians, camera).alpha > 0).sum(axis=0)
     assert waiting.max() > 100 and (np.abs(np.diff(waiting, axis=1)) > 20).any()
 
@@ -157,7 +159,7 @@ def test_exact_drops_nothing_that_can_be_seen_when_it_makes_room():
     """Faint layers by the thousand in front of, between and behind opaque ones; file order is not depth order."""
     opacities = np.where(np.arange(3000) % 1000 == 700, 0.9, 0.0045)
     gaussians = layers(opacities)
-    found = render_ordered(gaussians, SMALL)
+    found = render_exact(gaussians, SMALL)
     expected = twin.exact(gaussians, SMALL)
     np.testing.assert_allclose(found.color, expected.color, atol=1e-4)
     np.testing.assert_allclose(found.variance, expected.variance, atol=1e-4)
@@ -167,10 +169,10 @@ def test_exact_drops_nothing_that_can_be_seen_when_it_makes_room():
 def test_blending_of_reference_ends_where_the_twin_does():
     """The layer that makes a pixel opaque counts, the next does not: behind it 1e-4 of the light is lost."""
     gaussians = layers([0.99, 0.995, 0.9, 0.9])
-    found, expected = render_sorted(gaussians, SMALL), twin.reference(gaussians, SMALL)
+    found, expected = render_reference(gaussians, SMALL), twin.reference(gaussians, SMALL)
     np.testing.assert_allclose(1 - found.alpha, 1 - expected.alpha, atol=1e-6)
     assert (1 - found.alpha).min() > 3e-5  # not multiplied by 0.1 and 0.1
-    assert (1 - render_ordered(gaussians, SMALL).alpha).max() < 1e-6
+    assert (1 - render_exact(gaussians, SMALL).alpha).max() < 1e-6
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -195,21 +197,12 @@ def test_depth_of_reference_can_be_left_out(columns):
     rng = np.random.default_rng(columns)
     camera = odd_camera(rng)
     gaussians = crowd(rng, camera, columns)
-    with_depth, without = render_sorted(gaussians, camera), render_sorted(gaussians, camera, with_depth=False)
+    with_depth, without = render_reference(gaussians, camera), render_reference(gaussians, camera, with_depth=False)
     np.testing.assert_array_equal(with_depth.color, without.color)
     np.testing.assert_array_equal(with_depth.alpha, without.alpha)
-    assert without.depth.max() == 0 < with_depth.depth.max()
+    assert without.depth is None and with_depth.depth.max() > 0
 
 
-def test_render_is_the_three_by_name():
-    rng = np.random.default_rng(0)
-    camera = odd_camera(rng)
-    gaussians = crowd(rng, camera, 2)
-    options = RenderOptions(background=BACKGROUND)
-    for method, (engine, _) in METHODS.items():
-        found, expected = render(gaussians, camera, method, options=options), engine(gaussians, camera, options)
-        for name in ("color", "alpha", "depth"):
-            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    np.testing.assert_array_equal(
-        render(gaussians, camera, options=options).color, METHODS["reference"][0](gaussians, camera, options).color
-    )
+def test_an_unknown_blended_method_is_refused():
+    with pytest.raises(RenderError, match=r"^the cpu engine blends reference and exact, not 'raw'\.$"):
+        ENGINE.render(ENGINE.upload(layers([0.5])), SMALL, "raw", RenderOptions())

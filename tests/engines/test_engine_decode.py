@@ -1,25 +1,19 @@
-"""From who is seen to what is seen, by hand."""
+"""Decoding visibility: colour, depth, alpha and the neural view by hand."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hushsplat.engines.cpu.decode import decode_neural_view
-from hushsplat.engines.cpu.render_names import (
-    RenderOptions,
-    decode,
-    decode_channels,
-    decode_color,
-    render,
-    sample_visibility,
-)
+from drawing import ENGINE, decode, decode_color, sample_visibility, uploaded
 from random_scenes import crowd, odd_camera, turned_pose
 
+from hushsplat.engines.cpu.engine import decode_neural_view
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.harmonics import sh_colors
 from hushsplat.types.observation import Visibility
+from hushsplat.types.options import RenderOptions
 
 BACKGROUND = (0.2, 0.5, 0.9)
 OPTIONS = RenderOptions(background=BACKGROUND)
@@ -69,15 +63,6 @@ def test_depth_is_the_mean_of_the_samples_that_hit_and_alpha_their_share():
     assert observation.depth.dtype == observation.alpha.dtype == np.float32
 
 
-def test_any_channels():
-    channels = np.arange(8, dtype=np.float32).reshape(4, 2)  # of primitive i: 2 i and 2 i + 1
-    found = decode_channels(SEEN, channels, fill=10.0)
-    np.testing.assert_allclose(found[..., 0], [[10, (4 + 10) / 2, 3], [2, 1, 6]])
-    np.testing.assert_allclose(found[..., 1], [[10, (5 + 10) / 2, 4], [3, 2, 7]])
-    np.testing.assert_allclose(decode_channels(SEEN, channels)[0, 1], [2, 2.5])
-    assert decode_channels(SEEN, np.zeros((4, 0), dtype=np.float32)).shape == (2, 3, 0)
-
-
 def test_view_vectors_by_hand():
     """Paper: V0 = |v_up · up| / depth, V1 = |v_right · right| / depth, V2 = |v_forward · forward|, V3 = blur."""
     gaussians = four(payload=True)
@@ -91,7 +76,7 @@ def test_view_vectors_by_hand():
         up_view, right_view, forward_view, blur = v[0:3], v[3:6], v[6:9], v[9]
         values = [abs(up_view @ down) / depth, abs(right_view @ right) / depth, abs(forward_view @ forward), blur]
         expected[row, column] += np.array(values) / len(IDS)
-    np.testing.assert_allclose(decode_neural_view(SEEN, gaussians.payload, VIEW), expected, atol=1e-6)
+    np.testing.assert_allclose(decode_neural_view(SEEN, uploaded(gaussians), VIEW, OPTIONS), expected, atol=1e-6)
     np.testing.assert_allclose(decode(SEEN, gaussians, VIEW).neural_view, expected, atol=1e-6)
 
 
@@ -99,19 +84,32 @@ def test_view_vectors_in_a_camera_that_is_easy_to_see():
     payload = np.array([[0, -6, 0, 8, 0, 0, 0, 0, -3, 0.25]], dtype=np.float32)  # up is -y, right x, forward z
     seen = Visibility(np.zeros((1, 1, 1), dtype=np.int32), np.full((1, 1, 1), 2, dtype=np.float32))
     camera = Camera(1, 1, 1.0, 1.0, 0.5, 0.5, np.eye(4))
-    np.testing.assert_allclose(decode_neural_view(seen, payload, camera), [[[3, 4, 3, 0.25]]])
+    scene = uploaded(replace(four().take(np.arange(1)), payload=payload))
+    np.testing.assert_allclose(decode_neural_view(seen, scene, camera, OPTIONS), [[[3, 4, 3, 0.25]]])
 
 
-def test_raw_by_name_is_sampled_and_decoded():
-    rng = np.random.default_rng(0)
-    camera = odd_camera(rng)
-    gaussians = crowd(rng, camera, 3)
-    wish = {"samples": 3, "seed": 4, "frame": 5, "sampler": "stratified"}
-    picture = render(gaussians, camera, "raw", **wish, options=OPTIONS)
-    observation = decode(sample_visibility(gaussians, camera, **wish, options=OPTIONS), gaussians, camera, OPTIONS)
+def test_another_payload_changes_the_neural_view_alone():
+    gaussians = four(payload=True)
+    before = uploaded(gaussians)
+    after = ENGINE.with_payload(before, 2 * gaussians.payload)
+    first, second = decode(SEEN, before, VIEW), decode(SEEN, after, VIEW)
+    np.testing.assert_allclose(second.neural_view, 2 * first.neural_view, rtol=1e-6)
+    np.testing.assert_array_equal(second.color, first.color)
+    assert after.native is before.native
+    assert decode(SEEN, ENGINE.with_payload(before, None), VIEW).neural_view is None
+
+
+def test_a_neural_view_needs_a_payload():
+    with pytest.raises(RenderError, match=r"^the scene has no payload to decode\.$"):
+        decode_neural_view(SEEN, uploaded(four()), VIEW, OPTIONS)
+
+
+def test_the_raw_image_is_the_observation():
+    observation = decode(SEEN, four(), VIEW)
+    image = observation.image()
     for name in ("color", "alpha", "depth"):
-        np.testing.assert_array_equal(getattr(picture, name), getattr(observation, name))
-    assert picture.variance is None
+        np.testing.assert_array_equal(getattr(image, name), getattr(observation, name))
+    assert image.variance is None and image.views is None
 
 
 def test_another_scene_is_refused():
@@ -120,9 +118,7 @@ def test_another_scene_is_refused():
     with pytest.raises(RenderError, match=message):
         decode(SEEN, gaussians, VIEW)
     with pytest.raises(RenderError, match=message):
-        decode_channels(SEEN, gaussians.scales)
-    with pytest.raises(RenderError, match=message):
-        decode_neural_view(SEEN, gaussians.payload, VIEW)
+        decode_neural_view(SEEN, uploaded(gaussians), VIEW, OPTIONS)
 
 
 def test_another_size_is_refused():

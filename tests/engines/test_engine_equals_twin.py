@@ -1,4 +1,4 @@
-"""The engine's denoiser equals its differentiable twin on every output, frame after frame."""
+"""The denoiser of the CPU engine equals the torch engine's on every output, frame after frame."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
-from hushsplat.engines.cpu.denoise_names import PAPER, DenoiserSettings
-from hushsplat.engines.cpu.pipeline import step
 from noisy_walk import noisy_walk, random_weights
 
 from hushsplat.engines.cpu import _engine
-from hushsplat.engines.torch.networks import DenoiserNetworks
-from hushsplat.engines.torch.pipeline import step as twin_step
-from hushsplat.engines.torch.tensors import TensorObservation
+from hushsplat.engines.cpu.engine import CpuEngine
+from hushsplat.engines.torch.engine import TorchEngine
+from hushsplat.spec.denoisers import ConfiguredDenoiser
+from hushsplat.spec.settings import PAPER, DenoiserSettings
+from hushsplat.spec.state import TEMPORAL
+from hushsplat.types.options import RenderOptions
 
 TOLERANCE = 1e-4
 SCALES = {"accumulated_frames": 128.0, "denoised_frames": 24.0, "motion_px": 100.0}  # values that are not of order 1
@@ -22,7 +22,7 @@ MAX_FLIPPED = 1e-4  # share of pixels where a threshold (depth re-seed, rescue) 
 
 
 @pytest.mark.parametrize(
-    ("config", "frames", "size", "still"),
+    ("settings", "frames", "size", "still"),
     [
         (DenoiserSettings(), 64, (97, 61), (20, 21, 22)),
         (DenoiserSettings(zero_shot=True), 16, (97, 61), (5,)),
@@ -34,8 +34,8 @@ MAX_FLIPPED = 1e-4  # share of pixels where a threshold (depth re-seed, rescue) 
         (PAPER, 12, (97, 61), (5,)),
     ],
 )
-def test_engine_equals_twin(config, frames, size, still):
-    check_stream(noisy_walk(frames, *size, still=still), config)
+def test_engine_equals_twin(settings, frames, size, still):
+    check_stream(noisy_walk(frames, *size, still=still), settings)
 
 
 @pytest.mark.parametrize("zero_shot", [False, True])
@@ -67,19 +67,18 @@ def test_engine_equals_twin_where_pixels_cannot_be_used():
     check_stream(stream, DenoiserSettings())
 
 
-def check_stream(stream, config, most_in_a_frame=MAX_FLIPPED):
+def check_stream(stream, settings, most_in_a_frame=MAX_FLIPPED):
     """Of every output, the share of values that differ: over all frames at most MAX_FLIPPED, and so in each frame."""
-    weights = random_weights()
-    twin = DenoiserNetworks.from_weights(weights)
-    state = twin_state = None
+    denoiser = ConfiguredDenoiser("hush", TEMPORAL, settings, random_weights())
+    engine, torch_engine, options = CpuEngine(), TorchEngine(), RenderOptions()
+    state = torch_state = None
     shares: dict[str, list[float]] = {}
     for seen, camera in stream:
-        frame, state = step(seen, camera, state, weights=weights, config=config, with_views=True)
-        with torch.no_grad():
-            twin_frame, twin_state = twin_step(twin, TensorObservation.from_numpy(seen), camera, twin_state, config)
-        expected = twin_frame.numpy()
+        frame, state = engine.denoise(denoiser, seen, camera, state, options, with_views=True)
+        torch_frame, torch_state = torch_engine.denoise(denoiser, seen, camera, torch_state, options, with_views=True)
+        expected = torch_frame.numpy()
         pairs = {name: (view, expected.views[name]) for name, view in frame.views.items()}
-        pairs |= {"shown": (frame.color, expected.color), "state": (state.values, twin_state.numpy().values)}
+        pairs |= {"shown": (frame.color, expected.color), "state": (state.values, torch_state.numpy().values)}
         for name, (value, other) in pairs.items():
             error = np.abs(value - other) / np.maximum(SCALES.get(name, 1.0), np.abs(other))
             shares.setdefault(name, []).append(np.mean(error > TOLERANCE))

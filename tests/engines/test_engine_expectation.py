@@ -1,4 +1,4 @@
-"""The mean of many of the engine's stochastic frames is its exact picture, on a scene of the size and kind people have.
+"""The mean of many stochastic frames of the CPU engine is its exact picture, on a scene of common size and kind.
 
 Each test sees what another is blind to: every pixel's colour (with the closed-form variance) an error at one place, the
 spread of all these errors one that is small at many places, the mean of the whole picture (t-test over the frames) one
@@ -10,13 +10,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hushsplat.engines.cpu.render_names import (
-    RenderOptions,
-    decode_color,
-    render_ordered,
-    render_sorted,
-    sample_visibility,
-)
+from drawing import decode_color, render_exact, render_reference, sample_visibility, uploaded
 from scipy.stats import binom, ttest_1samp
 from ztest import SIGNIFICANT
 
@@ -25,6 +19,7 @@ from hushsplat.synth import home_camera, room_and_garden
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.image import Image
+from hushsplat.types.options import RenderOptions
 from hushsplat.types.rotations import matrix_from_quaternion, quaternion_from_matrix
 
 FRAMES = 400
@@ -53,6 +48,7 @@ def scene(columns: int) -> Gaussians:
 
 def drawn(gaussians: Gaussians, camera: Camera, sampler: str, frames: int) -> Stream:
     """Independent frames: of one seed, or for `stratified`, whose frames depend on each other, of as many seeds."""
+    prepared = uploaded(gaussians)
     color = np.zeros((camera.height, camera.width, 3))
     hits = np.zeros((camera.height, camera.width), dtype=int)
     picture_colors = []
@@ -60,9 +56,9 @@ def drawn(gaussians: Gaussians, camera: Camera, sampler: str, frames: int) -> St
     for call in range(frames // samples):
         seed, frame = (1, call) if sampler == "independent" else (call, 37 * call % 1000)
         visibility = sample_visibility(
-            gaussians, camera, samples=samples, seed=seed, frame=frame, sampler=sampler, options=OPTIONS
+            prepared, camera, samples=samples, seed=seed, frame=frame, sampler=sampler, options=OPTIONS
         )
-        decoded = decode_color(visibility, gaussians, camera, OPTIONS)
+        decoded = decode_color(visibility, prepared, camera, OPTIONS)
         color += decoded
         hits += (visibility.primitive_id >= 0).sum(axis=0)
         picture_colors.append(decoded.mean(axis=(0, 1), dtype=np.float64))
@@ -76,7 +72,7 @@ def stream(columns: int, sampler: str) -> Stream:
 
 @cache
 def exact(columns: int) -> Image:
-    return render_ordered(scene(columns), VIEW, OPTIONS)
+    return render_exact(scene(columns), VIEW, OPTIONS)
 
 
 def p_color(found: Stream, expected: Image) -> float:
@@ -127,7 +123,7 @@ def test_the_mean_of_raw_frames_is_the_exact_picture(columns, sampler):
 def test_biased_opacities_would_be_noticed(columns, factor):
     """The room is closed, so that no pixel changes much; but all do."""
     opacities = np.minimum(scene(columns).opacities * np.float32(factor), 1)
-    expected = render_ordered(replace(scene(columns), opacities=opacities), VIEW, OPTIONS)
+    expected = render_exact(replace(scene(columns), opacities=opacities), VIEW, OPTIONS)
     for sampler in sampling.SAMPLERS:
         assert p_picture(stream(columns, sampler), expected) < SIGNIFICANT
         assert spread(stream(columns, sampler), expected) > 1 + SPREAD
@@ -135,7 +131,7 @@ def test_biased_opacities_would_be_noticed(columns, factor):
 
 @KINDS
 def test_the_order_of_centres_would_be_noticed(columns):
-    by_center = replace(render_sorted(scene(columns), VIEW, OPTIONS), variance=exact(columns).variance)
+    by_center = replace(render_reference(scene(columns), VIEW, OPTIONS), variance=exact(columns).variance)
     for sampler in sampling.SAMPLERS:
         found = stream(columns, sampler)
         assert p_color(found, by_center) < SIGNIFICANT
@@ -168,4 +164,4 @@ def test_surfels_in_one_plane_have_one_order_in_raw_and_in_exact(tilt, turned):
     camera = Camera(80, 72, 40.0, 40.0, 40.0, 36.0, pose)
     gaussians = wall(600, tilt, pose)
     found = drawn(gaussians, camera, "independent", 320)
-    assert p_color(found, render_ordered(gaussians, camera, OPTIONS)) > SIGNIFICANT
+    assert p_color(found, render_exact(gaussians, camera, OPTIONS)) > SIGNIFICANT

@@ -5,13 +5,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hushsplat.engines.cpu.render_names import RenderOptions, sample_visibility
+from drawing import sample_visibility
 from random_scenes import alone, away_from_pixel_borders, crowd, odd_camera
 
 from hushsplat.engines.torch import renderers as twin
 from hushsplat.spec import sampling
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.options import RenderOptions
 
 KINDS = pytest.mark.parametrize("columns", [2, 3], ids=["surfels", "ellipsoids"])
 FLIPS = 5e-5  # share of pixels with another winner (two at one depth, D² at its limit); measured 0 of 2.4 million

@@ -4,19 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hushsplat.engines.cpu.render_names import (
-    RenderOptions,
-    decode,
-    render,
-    render_ordered,
-    render_sorted,
-    sample_visibility,
-)
+from drawing import decode, observe, render_exact, render_reference, sample_visibility, uploaded
 from random_scenes import crowd, odd_camera, turned_pose
 
 from hushsplat.spec import sampling
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.options import RenderOptions
 
 BACKGROUND = (0.1, 0.2, 0.3)
 KINDS = pytest.mark.parametrize("columns", [2, 3], ids=["surfels", "ellipsoids"])
@@ -25,8 +19,9 @@ KINDS = pytest.mark.parametrize("columns", [2, 3], ids=["surfels", "ellipsoids"]
 def assert_sound(gaussians: Gaussians, camera: Camera, near: float = 0.2):
     """All that every picture must be; the reference and the exact picture and a visibility sample of each sampler."""
     options = RenderOptions(background=BACKGROUND, near=near)
-    pictures = render_sorted(gaussians, camera, options), render_ordered(gaussians, camera, options)
-    samples = [sample_visibility(gaussians, camera, samples=2, sampler=s, options=options) for s in sampling.SAMPLERS]
+    scene = uploaded(gaussians)
+    pictures = render_reference(scene, camera, options), render_exact(scene, camera, options)
+    samples = [sample_visibility(scene, camera, samples=2, sampler=s, options=options) for s in sampling.SAMPLERS]
     for picture in pictures:
         assert picture.color.shape == (camera.height, camera.width, 3)
         for array in (picture.color, picture.alpha, picture.depth, picture.variance):
@@ -37,7 +32,7 @@ def assert_sound(gaussians: Gaussians, camera: Camera, near: float = 0.2):
         assert sample.primitive_id.min() >= -1 and sample.primitive_id.max() < len(gaussians)
         hit = sample.primitive_id >= 0
         assert np.isfinite(sample.depth).all() and (sample.depth[~hit] == 0).all() and (sample.depth[hit] > 0).all()
-        assert np.isfinite(decode(sample, gaussians, camera, options).color).all()
+        assert np.isfinite(decode(sample, scene, camera, options).color).all()
     return *pictures, *samples
 
 
@@ -65,8 +60,8 @@ def test_any_size(columns, width, height):
     large = Camera(210, 205, 150.0, 160.0, 30.0, 20.0, turned_pose(rng))
     small = replace(large, width=width, height=height)
     gaussians = everything(columns, large)
-    for method in ("reference", "exact", "raw"):
-        expected, found = render(gaussians, large, method), render(gaussians, small, method)
+    for draw in (render_reference, render_exact, observe):
+        expected, found = draw(gaussians, large), draw(gaussians, small)
         np.testing.assert_array_equal(found.color, expected.color[:height, :width])
         np.testing.assert_array_equal(found.depth, expected.depth[:height, :width])
     assert_sound(gaussians, small)
@@ -153,12 +148,14 @@ def test_an_absurd_neighbour_hides_nobody(columns):
     """A Gaussian that is far too large to draw, or too far away, shares a chunk with ordinary ones."""
     camera = odd_camera(np.random.default_rng(0))
     gaussians = everything(columns, camera)
-    expected = render_ordered(gaussians, camera)
+    expected = render_exact(gaussians, camera)
     for name, value in (("means", 3e38), ("means", -3e38), ("scales", 1e-38)):
         absurd = gaussians.take(np.append(np.arange(len(gaussians)), 0))
-        getattr(absurd, name)[-1] = value
-        absurd.opacities[-1] = 0.004  # hardly anything, wherever it is
-        np.testing.assert_allclose(render_ordered(absurd, camera).color, expected.color, atol=0.02)
+        changed = {each: getattr(absurd, each).copy() for each in (name, "opacities")}
+        changed[name][-1] = value
+        changed["opacities"][-1] = 0.004  # hardly anything, wherever it is
+        absurd = replace(absurd, **changed)
+        np.testing.assert_allclose(render_exact(absurd, camera).color, expected.color, atol=0.02)
 
 
 @KINDS

@@ -1,24 +1,37 @@
-"""The same bits with any number of threads, nearly the same with any instruction set, and what the engine holds."""
+"""The same bits with any number of threads, nearly the same with any instruction set; memory and life of a scene."""
 
 import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hushsplat.engines.cpu.prepare import _prepared, prepare
-from hushsplat.engines.cpu.render_names import METHODS, RenderOptions, render, sample_visibility
+from drawing import ENGINE, sample_visibility, uploaded
 from random_scenes import crowd, odd_camera
 
 from hushsplat.engines.cpu import _engine
+from hushsplat.engines.cpu.engine import CpuScene
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.image import Image
+from hushsplat.types.options import Noise, RenderOptions
 
 KINDS = pytest.mark.parametrize("columns", [2, 3], ids=["surfels", "ellipsoids"])
+METHODS = ("raw", "exact", "reference")
 VIEW = odd_camera(np.random.default_rng(5), width=230, height=150)
 MAX_BYTES_PER_GAUSSIAN = 120
 
 
 def scene(columns: int, seed: int = 0, count: int = 1000) -> Gaussians:
     return crowd(np.random.default_rng([columns, seed]), VIEW, columns, count=count)
+
+
+def drawn(scene: Gaussians | CpuScene, method: str, *, samples: int = 1, frame: int = 0, threads: int = 0) -> Image:
+    options = RenderOptions(threads=threads)
+    drawing = uploaded(scene, options)
+    if method != "raw":
+        return ENGINE.render(drawing, VIEW, method, options)
+    visibility = ENGINE.sample(drawing, VIEW, Noise(samples, frame=frame), options)
+    return ENGINE.decode(visibility, drawing, VIEW, options).image()
 
 
 def arrays(picture) -> list[np.ndarray]:
@@ -29,11 +42,9 @@ def arrays(picture) -> list[np.ndarray]:
 @pytest.mark.parametrize("method", METHODS)
 def test_the_same_picture_with_any_number_of_threads(columns, method):
     gaussians = scene(columns)
-    single = render(gaussians, VIEW, method, samples=2, options=RenderOptions(threads=1))
+    single = drawn(gaussians, method, samples=2, threads=1)
     for threads in (0, 2, 3, 7):
-        # Prepared anew, so that the order of the chunks is made by as many threads.
-        again = gaussians.take(np.arange(len(gaussians)))
-        found = render(again, VIEW, method, samples=2, options=RenderOptions(threads=threads))
+        found = drawn(gaussians, method, samples=2, threads=threads)  # uploaded anew by as many threads
         for one, other in zip(arrays(single), arrays(found), strict=True):
             np.testing.assert_array_equal(one, other)
 
@@ -53,7 +64,7 @@ def test_instruction_sets_agree(columns, instruction_set):
     assert "portable" in (best, *others)
     instruction_set(best)
     winners = sample_visibility(gaussians, VIEW, samples=4)
-    pictures = {method: render(gaussians, VIEW, method) for method in METHODS}
+    pictures = {method: drawn(gaussians, method) for method in METHODS}
     for name in others:
         instruction_set(name)
         assert _engine.instruction_set() == name
@@ -62,9 +73,7 @@ def test_instruction_sets_agree(columns, instruction_set):
         assert (~same).mean() < 2e-4
         np.testing.assert_allclose(found.depth[same], winners.depth[same], rtol=1e-3)
         for method in ("reference", "exact"):
-            for one, other in zip(
-                arrays(pictures[method])[:2], arrays(render(gaussians, VIEW, method))[:2], strict=True
-            ):
+            for one, other in zip(arrays(pictures[method])[:2], arrays(drawn(gaussians, method))[:2], strict=True):
                 error = np.abs(one - other)
                 assert error.mean() < 1e-5
                 assert (error > 1e-4).mean() < 1e-3  # a fragment at 1/255, two at one depth, or a surfel edge-on
@@ -81,12 +90,12 @@ def test_an_unknown_instruction_set_is_refused(instruction_set):
 
 def test_scenes_are_drawn_from_several_python_threads_at_once():
     """Two scenes, one of them by two threads, all methods mixed: each picture is the one it would be alone."""
-    scenes = [scene(2), scene(3)]
+    scenes = [uploaded(scene(2)), uploaded(scene(3))]
     jobs = [(which, method, frame) for frame in range(3) for method in METHODS for which in (0, 1, 0)]
 
     def draw(job):
         which, method, frame = job
-        return render(scenes[which], VIEW, method, frame=frame, options=RenderOptions(threads=1 + frame % 3))
+        return drawn(scenes[which], method, frame=frame, threads=1 + frame % 3)
 
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(draw, jobs))
@@ -100,18 +109,25 @@ def test_scenes_are_drawn_from_several_python_threads_at_once():
 @pytest.mark.parametrize("count", [1000, 100_000])
 def test_memory_beside_the_loaded_scene(columns, count):
     gaussians = scene(columns, count=count)
-    prepared = prepare(gaussians)
+    prepared = uploaded(gaussians)
     assert prepared.count == count
-    render(gaussians, VIEW, "raw")
+    drawn(prepared, "raw")
     assert prepared.bytes / count <= MAX_BYTES_PER_GAUSSIAN
 
 
-def test_a_scene_is_prepared_once_and_forgotten_with_it():
+def test_a_scene_is_owned_by_whoever_uploaded_it():
+    """Two uploads are two scenes, and a scene goes with the last reference to it; nothing keeps it by the Gaussians."""
     gaussians = scene(2)
-    before = len(_prepared)
-    prepared = prepare(gaussians)
-    assert prepare(gaussians) is prepared and len(_prepared) == before + 1
-    assert prepare(gaussians.take(np.arange(10))) is not prepared
-    del gaussians
+    first, second = uploaded(gaussians), uploaded(gaussians)
+    assert first.native is not second.native
+    gone = weakref.ref(first)
+    del first
     gc.collect()
-    assert len(_prepared) == before
+    assert gone() is None
+
+
+def test_an_uploaded_scene_cannot_change_under_the_engine():
+    """Half a change would be drawn: the engine has its own means, and reads colours from the Gaussians."""
+    gaussians = scene(2)
+    with pytest.raises(ValueError, match="read-only"):
+        gaussians.means += 0.5

@@ -18,6 +18,7 @@ from hushsplat.engines.torch.smooth import smoothed
 from hushsplat.engines.torch.stabilise import stabilise
 from hushsplat.engines.torch.tensors import TensorState
 from hushsplat.engines.torch.trust import accumulated_features, denoised_features
+from hushsplat.spec.settings import DenoiserSettings
 
 CONFIG = DenoiserSettings()
 HEIGHT, WIDTH = 5, 7

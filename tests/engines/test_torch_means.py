@@ -15,6 +15,7 @@ from hushsplat.engines.torch.reproject import reproject
 from hushsplat.engines.torch.smooth import smoothed
 from hushsplat.engines.torch.stabilise import neighbourhood_range, stabilise
 from hushsplat.engines.torch.tensors import History
+from hushsplat.spec.settings import PAPER, DenoiserSettings
 
 CONFIG = DenoiserSettings()
 

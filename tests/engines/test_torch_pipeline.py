@@ -5,14 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hushsplat.engines.cpu.denoise_names import DenoiserSettings
 from made_frames import camera_at, plane_observation, random_observation, random_state
 
 from hushsplat.engines.torch.colour import rgb_from_ycocg, ycocg_from_rgb
 from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.engines.torch.pipeline import step
 from hushsplat.engines.torch.tensors import TensorObservation, TensorState
-from hushsplat.spec.state import TemporalState
+from hushsplat.spec.passes import VIEWS
+from hushsplat.spec.settings import DenoiserSettings
+from hushsplat.spec.state import State
 from hushsplat.types.errors import DenoiseError
 from hushsplat.types.observation import Observation
 
@@ -280,6 +281,6 @@ def test_numpy_and_back(denoiser):
     assert TensorObservation.from_numpy(replace(arrays, neural_view=None), torch.float64).neural_view is None
     state = random_state(camera, dtype=torch.float32)
     numpy_state = state.numpy()
-    assert isinstance(numpy_state, TemporalState)
+    assert isinstance(numpy_state, State)
     assert torch.equal(TensorState.from_numpy(numpy_state).values, state.values)
     np.testing.assert_array_equal(numpy_state.stabilised, state.stabilised)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from hushsplat.engines.cpu.denoise_names import DenoiserSettings
 from made_frames import camera_at, plane_color, plane_observation, plane_points, random_state
 
 from hushsplat.engines.torch.reproject import catmull_rom, fill_holes, reproject
 from hushsplat.engines.torch.tensors import TensorState
+from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.types.camera import Camera
 from hushsplat.types.colour import ycocg_from_rgb
 

@@ -10,6 +10,7 @@ from hushsplat.engines.torch.colour import ycocg_from_rgb
 from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.engines.torch.reproject import reproject
 from hushsplat.engines.torch.trust import accumulated_features, accumulated_trust, denoised_features, denoised_trust
+from hushsplat.spec.settings import DenoiserSettings
 
 CONFIG = DenoiserSettings()
 

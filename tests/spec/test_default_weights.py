@@ -1,9 +1,8 @@
-"""The weights that come with the package: they load, and they are worth shipping."""
+"""The weights of the package: they load, and they denoise better than no weights."""
 
 import numpy as np
 import pytest
-from hushsplat.engines.cpu.pipeline import step
-from hushsplat.engines.cpu.render_names import decode, render_sorted, sample_visibility
+from drawing import denoise_step, observe, render_reference, uploaded
 
 from hushsplat import synth
 from hushsplat.io.weights import default_weights
@@ -21,12 +20,11 @@ def weights() -> DenoiserWeights:
 @pytest.fixture(scope="module")
 def stream():
     """A walk, where the weights were trained on cameras that hover (benchmarks/train_zero_shot.py)."""
-    scene = synth.room_and_garden(40_000, seed=4)
+    scene = uploaded(synth.room_and_garden(40_000, seed=4))
     track = synth.walk_track(20, 30, 160, 106)
     cameras = [track.camera(170 + frame) for frame in range(FRAMES)]
-    samples = [sample_visibility(scene, camera, frame=frame) for frame, camera in enumerate(cameras)]
-    observations = [decode(sample, scene, camera) for sample, camera in zip(samples, cameras, strict=True)]
-    expected = [render_sorted(scene, camera, with_depth=False).color for camera in cameras[-LAST:]]
+    observations = [observe(scene, camera, frame) for frame, camera in enumerate(cameras)]
+    expected = [render_reference(scene, camera, with_depth=False).color for camera in cameras[-LAST:]]
     return cameras, observations, expected
 
 
@@ -39,8 +37,8 @@ def denoised(stream, weights, **options):
     cameras, observations, _ = stream
     state, shown = None, []
     for camera, observation in zip(cameras, observations, strict=True):
-        config = DenoiserSettings(zero_shot=True, **options)
-        frame, state = step(observation, camera, state, weights=weights, config=config)
+        settings = DenoiserSettings(zero_shot=True, **options)
+        frame, state = denoise_step(observation, camera, state, weights=weights, settings=settings)
         shown.append(frame.color)
     return shown[-LAST:]
 
@@ -51,9 +49,8 @@ def test_moving_picture_is_far_better_than_raw(stream, weights):
 
 
 def test_static_picture_nears_the_mean_of_all_frames(weights):
-    scene, camera = synth.room_and_garden(20_000, seed=5), synth.home_camera(96, 64)
-    samples = [sample_visibility(scene, camera, frame=frame) for frame in range(64)]
-    observations = [decode(sample, scene, camera) for sample in samples]
+    scene, camera = uploaded(synth.room_and_garden(20_000, seed=5)), synth.home_camera(96, 64)
+    observations = [observe(scene, camera, frame) for frame in range(64)]
     mean = np.mean([observation.color for observation in observations], axis=0)
     shown = denoised(([camera] * 64, observations, None), weights)
     assert psnr(shown[-1:], [mean]) > 30

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hushsplat.spec.state import TemporalState
+from hushsplat.spec.state import State
 from hushsplat.spec.weights import SHAPES, DenoiserWeights
 from hushsplat.types.camera import Camera
 from hushsplat.types.colour import rgb_from_ycocg, ycocg_from_rgb
@@ -31,7 +31,7 @@ def test_ycocg_and_back():
 def test_the_channels_of_a_state_have_names():
     values = np.zeros((3, 4, 16), dtype=np.float32)
     values[...] = np.arange(16)
-    state = TemporalState(values, camera())
+    state = State("hush", values, camera())
     names = {
         "accumulated": [0, 1, 2],
         "squared_luma": 3,
@@ -51,7 +51,7 @@ def test_the_channels_of_a_state_have_names():
 
 def test_a_state_must_fit_its_camera():
     with pytest.raises(DenoiseError, match=r"shape \(3, 5, 16\) does not fit its camera; 4×3 px need \(3, 4, 16\)"):
-        TemporalState(np.zeros((3, 5, 16), dtype=np.float32), camera())
+        State("hush", np.zeros((3, 5, 16), dtype=np.float32), camera())
 
 
 def test_a_frame_has_views_only_on_request():

@@ -5,8 +5,8 @@ import sys
 from dataclasses import replace
 
 import pytest
-from hushsplat.engines.cpu.denoise_names import PAPER, DenoiserSettings
 
+from hushsplat.spec.settings import PAPER, DenoiserSettings
 from hushsplat.types.errors import DenoiseError
 
 
@@ -59,7 +59,7 @@ def test_limits_are_named():
 
 WRONG_TYPES = """
 from hushsplat.types.errors import DenoiseError
-from hushsplat.engines.cpu.denoise_names import DenoiserSettings
+from hushsplat.spec.settings import DenoiserSettings, SvgfSettings
 
 assert type(DenoiserSettings(tau_frames=3).tau_frames) is float
 for name, value in [
@@ -72,6 +72,11 @@ for name, value in [
         print(error)
     else:
         print(name, "accepted", value)
+for name, value in [("kernel", 4), ("passes", 1.5)]:
+    try:
+        SvgfSettings(**{name: value})
+    except DenoiseError as error:
+        print(error)
 """
 
 
@@ -88,4 +93,6 @@ def test_wrong_types_and_unknown_choices_are_refused():
         "tau_frames must be a number from 1e-06 to 1e+06, got '8'.",
         "tau_frames must be a number from 1e-06 to 1e+06, got None.",
         "tau_frames must be a number from 1e-06 to 1e+06, got True.",
+        "kernel must be one of 5, 3, got 4.",
+        "passes must be a whole number from 0 to 5, got 1.5.",
     ]

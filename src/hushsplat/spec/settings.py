@@ -26,21 +26,21 @@ class DenoiserSettings(Settings):
         128.0,
         "longest history of the accumulated path; longer is less noisy and slower to react.",
         unit="frames",
-        low=1,
+        low=1.0,
         high=1e6,
         source="Paper, Stage-4 training configuration: n_max accumulated",
         title="Longest history",
-        slider=Slider(0, 9, 0.25, power_of_two=True),
+        slider=Slider(0.0, 9.0, 0.25, power_of_two=True),
     )
     denoised_cap_frames: float = setting(
         24.0,
         "longest history of the denoised path; shorter reacts faster.",
         unit="frames",
-        low=1,
+        low=1.0,
         high=1e6,
         source="Paper, Stage-4 training configuration: n_max denoised",
         title="Longest denoised history",
-        slider=Slider(0, 8, 0.25, power_of_two=True),
+        slider=Slider(0.0, 8.0, 0.25, power_of_two=True),
     )
     tau_frames: float = setting(
         2.0,
@@ -69,8 +69,8 @@ class DenoiserSettings(Settings):
     static_tolerance: float = setting(
         1e-6,
         "largest entry of previous-from-current less the identity up to which the camera counts as static.",
-        low=0,
-        high=1,
+        low=0.0,
+        high=1.0,
         source="Paper, appendix STAB: tolerance-based detection; the number is ours",
     )
     trust: TrustMode = setting(
@@ -81,7 +81,7 @@ class DenoiserSettings(Settings):
     sigma: float = setting(
         10.0,
         "how fast the heuristic trust falls with the relative depth difference; unused otherwise.",
-        low=0,
+        low=0.0,
         high=1e6,
         source="Paper, Ablations: grid-searched there; the default is ours",
     )
@@ -97,7 +97,7 @@ class DenoiserSettings(Settings):
         2.0,
         "a neighbour whose luma differs by this much weighs 1/e.",
         unit="standard errors of the mean",
-        low=0,
+        low=0.0,
         high=1e6,
         source="Ours",
     )
@@ -119,11 +119,11 @@ class DenoiserSettings(Settings):
     stabilise_weight: float = setting(
         0.9,
         "weight of the frame shown before.",
-        low=0,
-        high=1,
+        low=0.0,
+        high=1.0,
         source="Paper, appendix STAB: a",
         title="Stabilisation",
-        slider=Slider(0, 1, 0.01),
+        slider=Slider(0.0, 1.0, 0.01),
     )
     stabilise_motion_px: float = setting(
         0.5,
@@ -137,22 +137,22 @@ class DenoiserSettings(Settings):
         0.04,
         "how far the frame before may leave the range of the neighbourhood.",
         unit="colour",
-        low=0,
+        low=0.0,
         high=1e9,
         source="Paper, appendix STAB: s",
     )
     stabilise_depth: float = setting(
         0.1,
         "relative depth difference above which the frame before is dropped.",
-        low=0,
-        high=1,
+        low=0.0,
+        high=1.0,
         source="Paper, appendix STAB",
     )
     stabilise_rescue: float = setting(
         0.10,
         "a frame before that differs by less is kept after all.",
         unit="colour",
-        low=0,
+        low=0.0,
         high=1e9,
         source="Paper, appendix STAB: color fix",
     )
@@ -169,7 +169,7 @@ class MeanSettings(Settings):
     error: ClassVar[type[HushsplatError]] = DenoiseError
 
     static_tolerance: float = setting(
-        1e-6, "as `static_tolerance` of the denoiser.", low=0, high=1, source="docs/denoiser.md, Static camera"
+        1e-6, "as `static_tolerance` of the denoiser.", low=0.0, high=1.0, source="docs/denoiser.md, Static camera"
     )
 
 
@@ -180,17 +180,17 @@ class TaaSettings(Settings):
 
     error: ClassVar[type[HushsplatError]] = DenoiseError
 
-    cap_frames: float = setting(128.0, "longest history; as the other running means.", unit="frames", low=1, high=1e6)
+    cap_frames: float = setting(128.0, "longest history; as the other running means.", unit="frames", low=1.0, high=1e6)
     gamma: float = setting(
         1.0,
         "how far history may leave the neighbourhood.",
         unit="standard deviations",
-        low=0,
+        low=0.0,
         high=1e6,
         source="Salvi 2016: 0.75 to 1.25",
     )
     far_depth: float = setting(1000.0, "as `far_depth` of the denoiser.", unit="world units", low=1e-6, high=1e9)
-    static_tolerance: float = setting(1e-6, "as `static_tolerance` of the denoiser.", low=0, high=1)
+    static_tolerance: float = setting(1e-6, "as `static_tolerance` of the denoiser.", low=0.0, high=1.0)
 
 
 @documented
@@ -204,7 +204,7 @@ class StTaaSettings(Settings):
         128.0,
         "longest history.",
         unit="frames",
-        low=1,
+        low=1.0,
         high=1e6,
         source="Paper, ST-TAA (128); StochasticSplats' viewer",
     )
@@ -212,12 +212,12 @@ class StTaaSettings(Settings):
         100.0,
         "history farther than this from what is seen is not used.",
         unit="world units",
-        low=0,
+        low=0.0,
         high=1e9,
         source="StochasticSplats' viewer",
     )
     far_depth: float = setting(1000.0, "as `far_depth` of the denoiser.", unit="world units", low=1e-6, high=1e9)
-    static_tolerance: float = setting(1e-6, "as `static_tolerance` of the denoiser.", low=0, high=1)
+    static_tolerance: float = setting(1e-6, "as `static_tolerance` of the denoiser.", low=0.0, high=1.0)
 
 
 @documented
@@ -227,11 +227,11 @@ class SvgfSettings(Settings):
 
     error: ClassVar[type[HushsplatError]] = DenoiseError
 
-    alpha: float = setting(0.02, "least weight of a new colour.", low=0, high=1)
-    moments_alpha: float = setting(0.02, "least weight of a new luminance and its square.", low=0, high=1)
+    alpha: float = setting(0.02, "least weight of a new colour.", low=0.0, high=1.0)
+    moments_alpha: float = setting(0.02, "least weight of a new luminance and its square.", low=0.0, high=1.0)
     running_mean: bool = setting(True, "short histories: a new sample weighs 1 / length, if that is more.")
     depth_threshold: float = setting(
-        0.4, "history is dropped unless 2 of the 4 nearest depths differ by less (relative).", low=0, high=1e6
+        0.4, "history is dropped unless 2 of the 4 nearest depths differ by less (relative).", low=0.0, high=1e6
     )
     sigma_depth: float = setting(0.3, "relative depth difference at which a tap weighs 1/e.", low=1e-6, high=1e6)
     sigma_luma: float = setting(
@@ -241,11 +241,11 @@ class SvgfSettings(Settings):
         low=1e-6,
         high=1e6,
     )
-    passes: int = setting(0, "0: the paper's one 3×3 pass; 1..5: à-trous passes of SVGF.", low=0, high=5)
+    passes: int = setting(0, "0: the paper's one 3×3 pass; 1..5: à-trous passes of SVGF.", low=0.0, high=5.0)
     kernel: Literal[5, 3] = setting(5, "taps a side of an à-trous pass: 5 (B3 spline) or 3 (binomial).")
     feedback: bool = setting(True, "the first à-trous pass becomes the history; no effect where passes is 0.")
     far_depth: float = setting(1000.0, "as `far_depth` of the denoiser.", unit="world units", low=1e-6, high=1e9)
-    static_tolerance: float = setting(1e-6, "as `static_tolerance` of the denoiser.", low=0, high=1)
+    static_tolerance: float = setting(1e-6, "as `static_tolerance` of the denoiser.", low=0.0, high=1.0)
 
 
 LITERAL_SVGF = SvgfSettings(running_mean=False)  # the paper's words; its history never starts, see docs/denoiser.md

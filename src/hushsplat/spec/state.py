@@ -13,6 +13,8 @@ from numpy import ndarray as Array
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import DenoiseError
 
+KEPT_FRAMES = 3.0  # ours, by eye: history of another picture size counts as few frames, new ones take over at once
+
 
 @dataclass(frozen=True)
 class Channel:
@@ -63,13 +65,13 @@ TEMPORAL = StateLayout(
 )
 MEAN = StateLayout("mean", (Channel("mean", 3, "mean RGB since the camera stopped"),))
 TAA = StateLayout(
-    "taa", (Channel("mean", 3, "mean RGB"), Channel("frames", 1, "history length"), Channel("spare", 4, "unused"))
+    "taa", (Channel("mean", 3, "mean RGB"), Channel("history_frames", 1, "history length"), Channel("spare", 4, "unused"))
 )
 ST_TAA = StateLayout(
     "st-taa",
     (
         Channel("mean", 3, "mean RGB"),
-        Channel("frames", 1, "history length"),
+        Channel("history_frames", 1, "history length"),
         Channel("position", 3, "mean position in the camera's space"),
         Channel("spare", 1, "unused"),
     ),
@@ -79,7 +81,7 @@ SVGF = StateLayout(
     (
         Channel("mean", 3, "integrated RGB"),
         Channel("moments", 2, "integrated luminance and its square"),
-        Channel("frames", 1, "history length"),
+        Channel("history_frames", 1, "history length"),
         Channel("depth", 1, "hole-filled depth"),
         Channel("spare", 1, "unused"),
     ),

@@ -53,8 +53,9 @@ def native_background(options: RenderOptions) -> Float32[Array, " 3"]:
 
 def native_settings(settings: Settings) -> Any:
     """The native struct of the same name and fields; a choice is passed by its number."""
-    native = getattr(_engine, type(settings).__name__)()
-    for name, choices in _choices(type(settings)).items():
+    kind: Any = type(settings)
+    native = getattr(_engine, kind.__name__)()
+    for name, choices in _choices(kind).items():
         value = getattr(settings, name)
         setattr(native, name, choices.index(value) if choices else value)
     return native

@@ -32,6 +32,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from hushsplat.engines.cpu import _engine
 from hushsplat.engines.cpu.arrays import checked_observation, empty_float32, native_motion, native_settings
 from hushsplat.spec.denoisers import ConfiguredDenoiser
@@ -63,7 +65,7 @@ def step(
         return _mean_step(denoiser, settings, observation, camera, state, threads)
     history = empty_float32(camera.height, camera.width, denoiser.layout.floats)
     shown = empty_float32(camera.height, camera.width, 3)
-    before, previous = (camera, None) if state is None else (state.camera, state.values)
+    before, previous = (camera, None) if state is None else (state.camera, np.ascontiguousarray(state.values))
     run: Callable[..., None]
     if isinstance(settings, StTaaSettings):
         run, motion = _engine.baseline_st_taa, native_motion(camera, before, settings.static_tolerance)
@@ -90,7 +92,7 @@ def _mean_step(
         state = None
     frames = 1 if state is None else state.frames + 1
     mean, shown = empty_float32(*observation.color.shape), empty_float32(*observation.color.shape)
-    previous = None if state is None else state.values
+    previous = None if state is None else np.ascontiguousarray(state.values)
     _engine.baseline_mean(observation.color, observation.depth, previous, frames, threads, mean, shown)
     # The camera of the first frame stays: many steps below the tolerance must not add up to a moving camera.
     first = camera if state is None else state.camera

@@ -104,8 +104,10 @@ def filter_ellipse(
     radius = np.sqrt(half_difference**2 + covariance**2 + 1e-12) - 1e-6
     minor = np.maximum(mean - radius, 1e-4)
     major = np.maximum(mean + radius, minor)
-    angle = np.arctan2(covariance, half_difference + mean / 32) / 2
-    return np.stack([major, minor, np.cos(angle), np.sin(angle)], axis=-1).astype(np.float32)
+    along_x = half_difference + mean / 32
+    angle = np.arctan2(covariance, along_x) / 2
+    sign = np.where((along_x < 0) & (covariance < 0), -1, 1)  # an axis that is rather along y points down
+    return np.stack([major, minor, sign * np.cos(angle), sign * np.sin(angle)], axis=-1).astype(np.float32)
 
 
 def _binomial_blur(values: Array) -> Array:

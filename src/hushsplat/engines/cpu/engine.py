@@ -14,15 +14,13 @@ from hushsplat.engines.cpu import _engine, baselines, denoise
 from hushsplat.engines.cpu.arrays import empty_float32, empty_int32, native_background, native_camera
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.sampling import key_salt, level_table, sequence_index
-from hushsplat.spec.state import State, check_state_of
+from hushsplat.spec.state import KEPT_FRAMES, State, check_state_of
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError, SceneError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.image import Image
 from hushsplat.types.observation import Observation, Visibility
 from hushsplat.types.options import Noise, RenderOptions
-
-KEPT_FRAMES = 3.0  # ours, by eye: history of another picture size counts as few frames, new ones take over at once
 
 
 @dataclass(frozen=True, eq=False)

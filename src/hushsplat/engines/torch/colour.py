@@ -1,4 +1,4 @@
-"""YCoCg of tensors, as core/colour.py has it for arrays."""
+"""YCoCg of tensors, as types/colour.py has it for arrays."""
 
 from __future__ import annotations
 

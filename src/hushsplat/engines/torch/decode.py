@@ -9,6 +9,7 @@ from numpy import ndarray as Array
 from torch import Tensor
 
 from hushsplat.types.camera import Camera
+from hushsplat.types.errors import RenderError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.harmonics import sh_colors
 from hushsplat.types.observation import Observation, Visibility
@@ -17,6 +18,7 @@ from hushsplat.types.options import RenderOptions
 
 def decode(visibility: Visibility, gaussians: Gaussians, camera: Camera, options: RenderOptions) -> Observation:
     """Means over the samples: colour (background where nothing was hit), depth of what was hit, alpha, neural view."""
+    _check_fits(visibility, len(gaussians), camera)
     ids, hit = visibility.primitive_id, visibility.primitive_id >= 0
     colors = sh_colors(gaussians.sh.astype(np.float64), gaussians.means.astype(np.float64), camera.position)
     background = np.array([options.background])
@@ -50,6 +52,19 @@ def _plane_view(payload: Tensor, ids: Tensor, depth: Tensor, camera: Camera) -> 
         dim=1,
     )
     return torch.zeros(*ids.shape, 4).index_put((hit,), values)
+
+
+def _check_fits(visibility: Visibility, count: int, camera: Camera) -> None:
+    """The sample must be of this scene and of this camera's size."""
+    largest = int(visibility.primitive_id.max(initial=-1))
+    if largest >= count:
+        raise RenderError(f"primitive {largest} was seen, but there are {count}; give the scene that was drawn.")
+    height, width = visibility.primitive_id.shape[1:]
+    if (height, width) != (camera.height, camera.width):
+        raise RenderError(
+            f"a visibility sample of {width}×{height} px cannot be decoded with a camera of "
+            f"{camera.width}×{camera.height} px; give the camera it was drawn with."
+        )
 
 
 def _float32(values: Array) -> Float32[Array, "*shape"]:

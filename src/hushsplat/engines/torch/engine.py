@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float32
 from numpy import ndarray as Array
@@ -15,12 +16,12 @@ from hushsplat.engines.torch import baselines, renderers
 from hushsplat.engines.torch.decode import decode
 from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.engines.torch.pipeline import step
-from hushsplat.engines.torch.tensors import TensorImage, TensorObservation, TensorState
+from hushsplat.engines.torch.tensors import TensorImage, TensorObservation, TensorState, resized
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.spec.state import check_state_of
 from hushsplat.types.camera import Camera
-from hushsplat.types.errors import DenoiseError, RenderError
+from hushsplat.types.errors import DenoiseError, RenderError, SceneError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.image import Image
 from hushsplat.types.observation import Observation, Visibility
@@ -60,7 +61,10 @@ class TorchEngine:
         self._networks: tuple[Any, DenoiserNetworks] | None = None  # of the weights used last
 
     def upload(self, gaussians: Gaussians, options: RenderOptions | None = None) -> TorchScene:
-        """Nothing to prepare."""
+        """Nothing to prepare; values that are not finite are refused."""
+        for name in ("means", "scales", "rotations", "opacities", "sh"):
+            if not np.isfinite(getattr(gaussians, name)).all():
+                raise SceneError(f"{name} holds values that are not finite; remove those Gaussians first.")
         return TorchScene(gaussians)
 
     def with_payload(self, scene: TorchScene, payload: Float32[Array, "n 10"] | None) -> TorchScene:
@@ -107,8 +111,13 @@ class TorchEngine:
             image, after = self._step(self._with(denoiser), observation, camera, state, settings)
         return image, replace(after, method=denoiser.name)
 
-    def resize(self, state: Any, camera: Camera) -> None:
-        """History starts anew."""
+    def resize(self, state: Any, camera: Camera) -> Any:
+        """A temporal state at another picture size with a short history; baselines start anew."""
+        if (camera.height, camera.width) == tuple(state.values.shape[:2]):
+            return state
+        if state.layout.name != "temporal":
+            return None
+        return resized(state, camera)
 
     def render(
         self, scene: TorchScene, camera: Camera, method: str, options: RenderOptions, with_depth: bool = True
@@ -117,7 +126,8 @@ class TorchEngine:
         if method not in ("reference", "exact"):
             raise RenderError(f"the torch engine blends reference and exact, not '{method}'.")
         draw = renderers.reference if method == "reference" else renderers.exact
-        return draw(scene.gaussians, camera, background=options.background, near=options.near)
+        image = draw(scene.gaussians, camera, background=options.background, near=options.near)
+        return image if with_depth else replace(image, depth=None)
 
     def release_memory(self) -> None:
         """Nothing is pooled."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn import functional
 
-from hushsplat.spec.state import TEMPORAL, State, StateChannels, StateLayout
+from hushsplat.spec.state import KEPT_FRAMES, TEMPORAL, State, StateChannels, StateLayout
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import DenoiseError
 from hushsplat.types.image import Image
@@ -94,6 +95,23 @@ class TensorState(StateChannels):
     def numpy(self) -> State:
         """The same state as a float32 array."""
         return State(self.method, _array(self.values), self.camera)
+
+
+def resized(state: TensorState, camera: Camera) -> TensorState:
+    """The state at the camera's picture size, its history cut to KEPT_FRAMES.
+
+    Bilinear, with a wider kernel where the picture shrinks. Depths are those of the nearest pixel: between two of them
+    there is no surface.
+    """
+    planes, size = state.values.permute(2, 0, 1)[None], (camera.height, camera.width)
+    smooth = functional.interpolate(planes, size, mode="bilinear", antialias=True)
+    nearest = functional.interpolate(planes, size, mode="nearest-exact")
+    values = smooth[0].permute(1, 2, 0).clone()
+    places = state.layout.places
+    values[..., places["depth"]] = nearest[0, places["depth"]]
+    for name in ("accumulated_frames", "denoised_frames"):
+        values[..., places[name]].clamp_(max=KEPT_FRAMES)
+    return replace(state, values=values, camera=state.camera.resized(camera.width, camera.height))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,214 @@
+"""The registry of methods: names, settings, weights, the payload policy, and a denoiser on any stream."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import hushsplat
+from hushsplat.engines.cpu.engine import CpuEngine
+from hushsplat.engines.torch.engine import TorchEngine
+from hushsplat.io import weights as weight_files
+from hushsplat.methods import (
+    BLENDED,
+    DENOISERS,
+    LEARNED,
+    METHODS,
+    Denoiser,
+    configure,
+    denoiser,
+    drawn_by,
+    for_payload,
+    method,
+    weights_of,
+)
+from hushsplat.spec.passes import VIEWS
+from hushsplat.spec.settings import TUNED_SVGF, DenoiserSettings, SvgfSettings, TaaSettings
+from hushsplat.spec.weights import SHAPES, DenoiserWeights
+from hushsplat.synth import home_camera
+from hushsplat.types.camera import Camera
+from hushsplat.types.errors import DenoiseError, RenderError, WeightsError
+from hushsplat.types.observation import Observation
+from hushsplat.types.options import RenderOptions
+
+
+@pytest.fixture(scope="module")
+def weights() -> DenoiserWeights:
+    tensors = {name: np.zeros(shape, dtype=np.float32) for name, shape in SHAPES.items()}
+    tensors["accumulated.head.bias"][:] = 3.0
+    tensors["denoised.head.bias"][:] = 2.0
+    tensors["gate.gamma"] = np.array(10.0, dtype=np.float32)
+    return DenoiserWeights(tensors)
+
+
+@pytest.fixture(scope="module")
+def camera() -> Camera:
+    return home_camera(30, 20)
+
+
+def observed(seed: int = 0, payload: bool = True) -> Observation:
+    rng = np.random.default_rng(seed)
+    return Observation(
+        color=rng.random((20, 30, 3), dtype=np.float32),
+        depth=rng.uniform(1, 3, (20, 30)).astype(np.float32),
+        alpha=np.ones((20, 30), dtype=np.float32),
+        neural_view=rng.normal(0, 2, (20, 30, 4)).astype(np.float32) if payload else None,
+    )
+
+
+def test_names_and_kinds_of_the_methods() -> None:
+    assert list(METHODS) == [
+        *("raw", "exact", "reference", "mean", "st-taa", "taa", "svgf", "svgf-tuned", "hush", "hush-zero-shot"),
+    ]
+    assert BLENDED == ("exact", "reference")
+    assert DENOISERS == ("mean", "st-taa", "taa", "svgf", "svgf-tuned", "hush", "hush-zero-shot")
+    assert LEARNED == ("hush", "hush-zero-shot")
+    for name, found in METHODS.items():
+        assert method(name) is found and found.name == name and found.summary
+        assert found.is_denoiser == (name in DENOISERS) == (found.settings is not None)
+        assert found.kind == ("blended" if name in BLENDED else "streaming")
+
+
+def test_an_unknown_method_is_refused() -> None:
+    with pytest.raises(RenderError, match=r"^method must be one of raw, exact, .*, hush-zero-shot, got 'x'\.$"):
+        method("x")
+    with pytest.raises(RenderError, match=r"^method must be one of raw, exact, .*, hush-zero-shot, got 'x'\.$"):
+        drawn_by("x", True)
+    for name in ("blurry", "raw", "exact"):
+        with pytest.raises(DenoiseError, match=rf"^a denoiser is one of mean, .*, hush-zero-shot, got '{name}'\.$"):
+            configure(name)
+
+
+def test_a_method_that_needs_a_payload_is_replaced_by_its_fallback_without_one() -> None:
+    assert drawn_by("hush", True).name == "hush"
+    assert drawn_by("hush", False).name == "hush-zero-shot"
+    for name in METHODS:
+        if name != "hush":
+            assert drawn_by(name, True).name == drawn_by(name, False).name == name
+    assert [name for name, found in METHODS.items() if found.needs_payload] == ["hush"]
+
+
+def test_a_configured_denoiser_is_zero_shot_without_a_payload_and_keeps_its_other_settings(
+    weights: DenoiserWeights,
+) -> None:
+    configured = configure("hush", weights=weights, settings=DenoiserSettings(gate=1))
+    assert for_payload(configured, True) is configured
+    without = for_payload(configured, False)
+    assert without.settings == DenoiserSettings(gate=1, zero_shot=True)
+    assert without.name == "hush" and without.weights is weights
+    baseline = configure("taa")
+    assert for_payload(baseline, False) is baseline
+
+
+def test_a_learned_denoiser_draws_a_scene_without_payload_zero_shot(weights: DenoiserWeights, camera: Camera) -> None:
+    frames = {}
+    for name, payload in (("hush", False), ("hush-zero-shot", False), ("hush-zero-shot", True), ("hush", True)):
+        frames[name, payload] = denoiser(name, weights=weights).step(observed(payload=payload), camera, None)[0].color
+    np.testing.assert_array_equal(frames["hush", False], frames["hush-zero-shot", False])
+    np.testing.assert_array_equal(frames["hush", False], frames["hush-zero-shot", True])
+    assert (frames["hush", False] != frames["hush", True]).any()
+
+
+def test_settings_of_another_method_are_refused_by_name() -> None:
+    with pytest.raises(
+        DenoiseError, match=r"^taa takes TaaSettings, got SvgfSettings; those belong to svgf, svgf-tuned\.$"
+    ):
+        configure("taa", settings=SvgfSettings())
+    with pytest.raises(DenoiseError, match=r"^hush takes DenoiserSettings, got TaaSettings; those belong to taa\.$"):
+        configure("hush", settings=TaaSettings())
+
+
+def test_weights_of_a_method_without_weights_are_refused(weights: DenoiserWeights) -> None:
+    with pytest.raises(DenoiseError, match=r"^taa has no weights; they belong to hush and hush-zero-shot\.$"):
+        configure("taa", weights=weights)
+
+
+def test_defaults_of_a_configured_denoiser() -> None:
+    assert configure("svgf").settings == SvgfSettings()
+    assert configure("svgf-tuned").settings == TUNED_SVGF
+    assert configure("hush").settings == DenoiserSettings()
+    assert configure("hush-zero-shot").settings == DenoiserSettings(zero_shot=True)
+    assert configure("hush-zero-shot", settings=DenoiserSettings(gate=0)).settings.zero_shot
+    assert configure("hush").weights is not None and configure("taa").weights is None
+
+
+def test_weights_come_from_memory_a_file_or_the_package(
+    weights: DenoiserWeights, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert weights_of(weights) is weights
+    path = tmp_path / "w.safetensors"
+    weight_files.write_weights(weights, path)
+    for name, tensor in weights_of(path).tensors.items():
+        np.testing.assert_array_equal(tensor, weights[name])
+    assert weights_of(None).gamma > 0
+    monkeypatch.setattr(weight_files, "DEFAULT", ("denoise", "weights", "gone.safetensors"))
+    with pytest.raises(WeightsError, match=r"gone\.safetensors: the weights of the package are not there; install it"):
+        configure("hush")
+
+
+@pytest.mark.parametrize("engine", [CpuEngine(), TorchEngine()], ids=["cpu", "torch"])
+@pytest.mark.parametrize("name", DENOISERS)
+def test_every_denoiser_calms_a_still_stream_and_is_a_pure_function(
+    name: str, engine, weights: DenoiserWeights, camera: Camera
+) -> None:
+    it = denoiser(name, weights=weights if name in LEARNED else None, on=engine)
+    state, kept = None, []
+    for seed in range(8):
+        frame, state = it.step(observed(seed), camera, state)
+        kept.append(frame.numpy().color)
+    assert np.abs(kept[-1] - 0.5).mean() < 0.6 * np.abs(observed(7).color - 0.5).mean()
+    again, _ = it.step(observed(0), camera, None)
+    np.testing.assert_array_equal(again.numpy().color, kept[0])
+    assert state.method == name
+
+
+@pytest.mark.parametrize("engine", [CpuEngine(), TorchEngine()], ids=["cpu", "torch"])
+@pytest.mark.parametrize("name", DENOISERS)
+def test_a_state_of_another_method_is_refused_by_name(
+    name: str, engine, weights: DenoiserWeights, camera: Camera
+) -> None:
+    other = "taa" if name != "taa" else "hush"
+    _, state = denoiser(other, on=engine).step(observed(), camera, None)
+    with pytest.raises(DenoiseError, match=rf"^a state of '{other}' was given to '{name}'; pass the state that"):
+        denoiser(name, on=engine).step(observed(), camera, state)
+
+
+@pytest.mark.parametrize("name", [name for name in DENOISERS if name not in LEARNED])
+def test_a_baseline_has_no_views(name: str, camera: Camera) -> None:
+    for engine in ("cpu", "torch"):
+        with pytest.raises(DenoiseError, match=rf"^{name} has no views behind its picture\.$"):
+            denoiser(name, on=engine).step(observed(), camera, None, with_views=True)
+
+
+def test_views_are_those_that_the_spec_declares(weights: DenoiserWeights, camera: Camera) -> None:
+    for engine in ("cpu", "torch"):
+        it = denoiser("hush", weights=weights, on=engine)
+        views = it.step(observed(), camera, None, with_views=True)[0].numpy().views
+        assert {name: view.shape for name, view in views.items()} == {
+            name: (20, 30, view.floats) for name, view in VIEWS.items()
+        }
+
+
+def test_a_denoiser_uses_the_threads_of_its_options(weights: DenoiserWeights, camera: Camera) -> None:
+    class Recorder(CpuEngine):
+        def denoise(self, denoiser, observation, camera, state, options, with_views=False):
+            self.options = options
+            return super().denoise(denoiser, observation, camera, state, options, with_views)
+
+    engine = Recorder()
+    denoiser("taa", options=RenderOptions(threads=3), on=engine).step(observed(), camera, None)
+    assert engine.options.threads == 3
+
+
+def test_a_denoiser_of_the_registry_follows_the_protocol(weights: DenoiserWeights) -> None:
+    assert isinstance(denoiser("hush", weights=weights), Denoiser)
+
+
+def test_playing_needs_no_torch() -> None:
+    code = "import sys, hushsplat; hushsplat.play; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_public_denoiser_is_that_of_the_registry() -> None:
+    assert hushsplat.denoiser is denoiser
