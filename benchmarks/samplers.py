@@ -21,7 +21,6 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from hushsplat.engines.cpu.render_names import SAMPLERS
 
 import hushsplat
 from hushsplat import synth

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from hushsplat.engines.cpu.render_names import RenderOptions, render_ordered, render_sorted
 from jaxtyping import Float
 from torch import Tensor
 

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from hushsplat.engines.cpu.denoise_names import DenoiserSettings
 from made_frames import camera_at, random_observation, random_state
 from torch.autograd import gradcheck
 from torch.func import functional_call

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hushsplat.engines.cpu.denoise_names import PAPER, DenoiserSettings
 from made_frames import camera_at, random_state
 
 from hushsplat.engines.torch.accumulate import accumulate

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from hushsplat.engines.cpu.denoise_names import DenoiserSettings
 from made_frames import camera_at, random_observation, random_state
 
 from hushsplat.engines.torch.colour import ycocg_from_rgb

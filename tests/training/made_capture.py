@@ -5,7 +5,6 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import numpy as np
-from hushsplat.engines.cpu.render_names import render_sorted
 from hushsplat.training.stage4_settings import Stage4
 
 from hushsplat.io.images import save_image

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from hushsplat.engines.cpu.decode import decode_neural_view
-from hushsplat.engines.cpu.render_names import render_sorted, sample_visibility
 from hushsplat.training.stage4_settings import ChainSizes, Stage4
 from made_capture import made_scene, tiny_config
 

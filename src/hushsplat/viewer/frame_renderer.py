@@ -45,7 +45,7 @@ class FrameRenderer:
     """Renders one scene for one client, frame after frame; it owns the states of the client's denoisers."""
 
     def __init__(self, entry: SceneEntry, weights: DenoiserWeights, options: RenderOptions) -> None:
-        self._weights = weights
+        self._weights, self._has_payload = weights, entry.scene.has_payload
         self._stream = Stream(entry.engine, entry.scene, [], options=options, band_px=BAND_PX)
         self._draw: Draw | None = None
 
@@ -77,7 +77,7 @@ class FrameRenderer:
                 yield None
 
     def _drawn_by(self, method: str) -> str:
-        return drawn_by(method, self._stream.scene.has_payload).name
+        return drawn_by(method, self._has_payload).name
 
     def _choose(self, names: list[str], draw: Draw) -> None:
         if draw == self._draw:
