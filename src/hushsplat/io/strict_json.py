@@ -106,7 +106,7 @@ class Fields:
                 raise self.refusal(key, item, "only names")
         return value
 
-    def object(self, key: str) -> Fields:
+    def nested(self, key: str) -> Fields:
         """The object at `key`."""
         value = self.values.get(key)
         if not isinstance(value, dict):

@@ -187,7 +187,7 @@ def parse_meta(where: str, text: bytes) -> SogMeta:
         raise SceneError(f"{where}: version is missing: SOG version 1 is not read; convert it with splat-transform.")
     if meta.values["version"] != 2:
         raise meta.refusal("version", meta.values["version"], "2")
-    means, scales, quats, sh0 = (meta.object(key) for key in ("means", "scales", "quats", "sh0"))
+    means, scales, quats, sh0 = (meta.nested(key) for key in ("means", "scales", "quats", "sh0"))
     low, high = _files(means, 2)
     return SogMeta(
         count=meta.integer("count", 0, MAX_COUNT),
@@ -200,7 +200,7 @@ def parse_meta(where: str, text: bytes) -> SogMeta:
         quats_file=_files(quats, 1)[0],
         sh0_codebook=_codebook(sh0, MAX_SH),
         sh0_file=_files(sh0, 1)[0],
-        palette=_palette(meta.object("shN")) if meta.values.get("shN") is not None else None,
+        palette=_palette(meta.nested("shN")) if meta.values.get("shN") is not None else None,
     )
 
 

@@ -71,7 +71,7 @@ def _levels(meta: Fields, file_count: int) -> dict[int, Runs]:
     """For each level of detail, the runs of Gaussians that the leaves of the tree name."""
     level_count = meta.integer("lodLevels", 1, MAX_LEVELS)
     levels: dict[int, Runs] = defaultdict(lambda: defaultdict(list))
-    nodes = [meta.object("tree")]
+    nodes = [meta.nested("tree")]
     while nodes:
         node = nodes.pop()
         if node.values.get("children", []) != []:
@@ -79,11 +79,11 @@ def _levels(meta: Fields, file_count: int) -> dict[int, Runs]:
             nodes += [replace(node, values=child) for child in node.objects("children")]
         if node.values.get("lods") is None:
             continue
-        lods = node.object("lods")
+        lods = node.nested("lods")
         for key in lods.values:
             if not key.isascii() or not key.isdigit() or len(key) > 3 or int(key) >= level_count:
                 raise SceneError(f"{lods.where}: names a level {key[:20]!r}, expected 0 to {level_count - 1}.")
-            run = lods.object(key)
+            run = lods.nested(key)
             first, count = run.integer("offset", 0, MAX_COUNT), run.integer("count", 0, MAX_COUNT)
             levels[int(key)][run.integer("file", 0, file_count - 1)].append((first, count))
     return levels
