@@ -60,7 +60,7 @@ class Train:
     preset: Preset = "small"  # where the settings below begin
     scene: MaybeText = None  # begin at stage 3 with this scene, in the capture's frame
     images: MaybeText = None  # folder of the photographs, such as images_4
-    lpips: MaybeText = None  # .npz of LPIPS' weights for stage 4's loss (docs/measuring.md); it does without
+    lpips: MaybeText = None  # .npz of LPIPS' weights for stage 4's loss (docs/evaluation.md); it does without
     resume: Flag = False  # go on with the run in the folder; its own settings count
     isa: MaybeText = None  # instruction set of the engine; the best one if not said
     quiet: Flag = False  # no progress

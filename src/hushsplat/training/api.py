@@ -101,7 +101,7 @@ def train(
         settings: all settings, such as `dataclasses.replace(PRESETS["small"], width=800)`.
         scene: a trained scene in the frame of the capture; training begins at stage 3.
         images: folder of the photographs inside the capture, such as images_4.
-        lpips: .npz of LPIPS' weights for the loss of stage 4 (docs/measuring.md); None does without.
+        lpips: .npz of LPIPS' weights for the loss of stage 4 (docs/evaluation.md); None does without.
         resume: go on with the run in the folder, with its own settings.
         on_progress: called after every step.
 

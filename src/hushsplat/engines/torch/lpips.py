@@ -1,6 +1,6 @@
 """LPIPS with VGG16, version 0.1 (Zhang et al. 2018): the perceptual distance of two pictures, differentiable.
 
-The weights are not ours and do not ship: docs/measuring.md says how to make the file.
+The weights are not ours and do not ship: docs/evaluation.md says how to make the file.
 """
 
 from __future__ import annotations
