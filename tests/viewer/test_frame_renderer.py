@@ -109,7 +109,8 @@ def test_both_sides_have_the_same_noise(renderer: FrameRenderer, scene: Gaussian
 def test_one_method_on_both_sides_is_denoised_once(renderer: FrameRenderer) -> None:
     rendered = frames(renderer, Draw((HUSH, Side("hush-zero-shot", "gate"))), 3)
     assert list(rendered.passes_ms) == ["sample", "decode", "hush-zero-shot"]
-    assert states(renderer)[0].accumulated_frames.max() == 3
+    (state,) = states(renderer)
+    assert state.accumulated_frames.max() == 3
     assert rendered.scales[0] is None
     assert rendered.scales[1] is not None and rendered.scales[1].title == "share of denoised"
 

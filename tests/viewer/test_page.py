@@ -236,8 +236,10 @@ def test_sliders_reach_the_denoiser(page: Page) -> None:
     page.fill("#samples", "2")
     page.fill("#gamma", "1")
     page.fill("#setting-stabilise_weight", "0.5")
+    page.fill("#setting-denoised_cap_frames", "3.25")
     draw = page.evaluate("() => hushsplat.panel.draw")
     assert (draw["samples"], draw["config"]["stabilise_weight"]) == (4, 0.5)
+    assert draw["config"]["denoised_cap_frames"] == 10  # 2^3.25, rounded
     page.locator("#defaults").click()
     assert page.evaluate("() => hushsplat.panel.draw.samples") == 1
 
