@@ -9,10 +9,10 @@ for image in hushsplat.play(scene, hushsplat.load_track("walk.json")):
 """
 
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import TYPE_CHECKING
 from typing import Any as _Any
 
-if _TYPE_CHECKING:
+if TYPE_CHECKING:  # under its own name: import-linter knows it
     from hushsplat.api import play, play_side_by_side, render, upload
     from hushsplat.engines.base import Engine, Scene, engine
     from hushsplat.io.captures.capture import load_capture
