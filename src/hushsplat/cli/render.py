@@ -149,12 +149,12 @@ class Render:
     def _configured(self, name: str) -> str | ConfiguredDenoiser:
         return configure(name, weights=self.weights, settings=self.denoiser) if name in LEARNED else name
 
-    def _frames(self, seen: Camera | Track, denoised: bool) -> list[Camera]:
+    def _frames(self, seen: Camera | Track, denoised: bool) -> Track | list[Camera]:
         """One camera for each frame; a still one again and again, as long as a denoiser needs."""
         if isinstance(seen, Track):
             if self.frames is not None:
                 raise HushsplatError("--frames is for a still camera; a track has frames of its own, leave it out.")
-            return [seen.camera(index) for index in range(len(seen))]
+            return seen
         if self.frames is not None and not denoised:
             raise HushsplatError("--frames is for denoisers, which see many; renderers draw one, leave it out.")
         count = self.frames if self.frames is not None else STILL_FRAMES if denoised else 1
