@@ -6,15 +6,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from hushsplat.api import render
 from hushsplat.engines.cpu import _engine
 from hushsplat.engines.torch.raster import Drawing, Rasterizer, SurfelTensors
 from hushsplat.engines.torch.raster_twin import Region, TwinOptions, draw_twin
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.options import RenderOptions
 
 BACKGROUND = (0.2, 0.5, 0.7)
-ORDERS = ("sorted", "per-pixel")
+ORDERS = ("center", "pixel")
 
 
 def cloud(count: int = 60, seed: int = 0, degree: int = 3) -> SurfelTensors:
@@ -64,21 +66,21 @@ def as_gaussians(surfels: SurfelTensors) -> Gaussians:
 
 
 @pytest.mark.parametrize("geometry", [False, True])
-def test_sorted_is_the_reference(geometry: bool) -> None:
+def test_center_order_is_the_reference(geometry: bool) -> None:
     surfels, options = leaves(cloud(200), torch.float32), RenderOptions(BACKGROUND)
-    drawn = Rasterizer("sorted", options).draw(surfels, camera(200, 150), geometry=geometry)
-    reference = render_sorted(as_gaussians(surfels), camera(200, 150), options)
+    drawn = Rasterizer("center", options).draw(surfels, camera(200, 150), geometry=geometry)
+    reference = render(as_gaussians(surfels), camera(200, 150), "reference", options=options)
     np.testing.assert_array_equal(drawn.color.detach().numpy(), reference.color)
     np.testing.assert_array_equal(drawn.alpha.detach().numpy()[..., 0], reference.alpha)
 
 
 @pytest.mark.parametrize("geometry", [False, True])
-def test_per_pixel_is_exact(geometry: bool) -> None:
+def test_pixel_order_is_exact(geometry: bool) -> None:
     surfels, options = leaves(cloud(200), torch.float32), RenderOptions(BACKGROUND)
-    exact = render_ordered(as_gaussians(surfels), camera(200, 150), options)
-    drawn = Rasterizer("per-pixel", options, stop=1e-8).draw(surfels, camera(200, 150), geometry=geometry)
+    exact = render(as_gaussians(surfels), camera(200, 150), "exact", options=options)
+    drawn = Rasterizer("pixel", options, stop=1e-8).draw(surfels, camera(200, 150), geometry=geometry)
     np.testing.assert_array_equal(drawn.color.detach().numpy(), exact.color)
-    stopped = Rasterizer("per-pixel", options).draw(surfels, camera(200, 150))
+    stopped = Rasterizer("pixel", options).draw(surfels, camera(200, 150))
     np.testing.assert_allclose(stopped.color.detach().numpy(), exact.color, atol=2e-4)  # light behind STOP, colours ~1
 
 
@@ -191,7 +193,7 @@ def test_seen_says_who_took_part() -> None:
     surfels = cloud(3)
     places = torch.tensor([[0.1, 0.0, 0.0], [0.0, 0.0, -5.0], [-0.1, 0.1, 0.2]])  # the second is behind the camera
     tensors = leaves(surfels._replace(means=places), torch.float32)
-    drawn = Rasterizer("sorted").draw(tensors, camera())
+    drawn = Rasterizer("center").draw(tensors, camera())
     drawn.color.sum().backward()
     assert not drawn.screen.seen[1] and drawn.screen.seen[[0, 2]].all()
     assert all(not tensor.grad[1].any() for tensor in tensors)

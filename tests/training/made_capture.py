@@ -1,14 +1,14 @@
 """A capture small enough to train on in a second: colourful surfels photographed from a ring of cameras."""
 
 import json
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from hushsplat.training.stage4_settings import Stage4
 
+from hushsplat.api import render
 from hushsplat.io.images import save_image
-from hushsplat.training.settings import PRESETS, Densification, Stage1, Stage2, Stage3, TrainConfig
+from hushsplat.training.settings import PRESETS, Densification, Stage1, Stage2, Stage3, Stage4, TrainSettings
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.paths import orbit
 
@@ -28,6 +28,16 @@ def made_scene(count: int = 60, seed: int = 0) -> Gaussians:
     )
 
 
+def made_model(count: int = 12, degree: int = 1) -> "SurfelModel":
+    """Surfels of the scene as they are trained."""
+    from hushsplat.training.surfel_model import SurfelModel
+
+    scene = made_scene(count)
+    sh = np.zeros((count, (degree + 1) ** 2, 3), np.float32)
+    sh[:, :1] = scene.sh
+    return SurfelModel.from_gaussians(replace(scene, sh=sh))
+
+
 def write_capture(folder: Path, views: int = 12) -> Path:
     """transforms.json, photographs and a few points."""
     scene = made_scene()
@@ -37,7 +47,7 @@ def write_capture(folder: Path, views: int = 12) -> Path:
     track = orbit(np.zeros(3), 2.2, elevation=0.4, seconds=float(views), fps=1.0, width=WIDTH, height=HEIGHT)
     for index in range(views):
         camera = track.camera(index)
-        save_image(render_sorted(scene, camera), folder / "images" / f"{index:02d}.png")
+        save_image(render(scene, camera), folder / "images" / f"{index:02d}.png")
         pose = (camera.world_from_camera @ turn).tolist()
         frames.append({"file_path": f"images/{index:02d}.png", "transform_matrix": pose})
     lens = {"w": WIDTH, "h": HEIGHT, "fl_x": camera.fx, "fl_y": camera.fy, "cx": camera.cx, "cy": camera.cy}
@@ -45,16 +55,16 @@ def write_capture(folder: Path, views: int = 12) -> Path:
     return folder
 
 
-def tiny_config(**changes: object) -> TrainConfig:
+def tiny_settings(**changes: object) -> TrainSettings:
     """Settings for a run of a second."""
-    settings = Densification(
+    densification = Densification(
         first_step=10, last_step=50, every=10, gradient=1e-5, prune_opacity=0.005, most_surfels=220
     )
     values = {
-        "stage1": Stage1(steps=STEPS[0], densification=settings, sh_degree=1, sh_every=20, random_points=150),
+        "stage1": Stage1(steps=STEPS[0], densification=densification, sh_degree=1, sh_every=20, random_points=150),
         "stage2": Stage2(steps=STEPS[1]),
         "stage3": Stage3(steps=STEPS[2], made_up_views=10),
-        "stage4": Stage4(steps=STEPS[3], longest_chain=6, suffix_frames=3, gate_warmup=2, votes=1.0),
+        "stage4": Stage4(steps=STEPS[3], longest_chain=6, suffix_frames=3, gate_warmup=2, trust_loss=1.0),
         "width": WIDTH,
         "checkpoint_every": 7,
         "measure_every": 40,
@@ -62,10 +72,10 @@ def tiny_config(**changes: object) -> TrainConfig:
         "log_every": 5,
         "threads": 2,
     }
-    return TrainConfig(**{**values, **changes})  # type: ignore[arg-type]
+    return TrainSettings(**{**values, **changes})  # type: ignore[arg-type]
 
 
-def flags_of(config: TrainConfig) -> list[str]:
+def flags_of(settings: TrainSettings) -> list[str]:
     """The words that make the command use these settings, whatever the preset."""
 
     def words(part: object, default: object, place: str) -> list[str]:
@@ -82,4 +92,4 @@ def flags_of(config: TrainConfig) -> list[str]:
                 found += [f"--{place}{each.name}".replace("_", "-"), str(value)]
         return found
 
-    return words(config, PRESETS["small"], "")
+    return words(settings, PRESETS["small"], "")

@@ -1,16 +1,20 @@
 """The losses against plain PyTorch, and the regularisers on surfaces whose answer is known."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
-from hushsplat.training.losses import depth_normals, distortion, normal_consistency, photometric_loss, similarity
+from hushsplat.engines.torch import ops
+from hushsplat.engines.torch.ops import ssim
+from hushsplat.training.losses import depth_normals, distortion, normal_consistency, photometric_loss
 from hushsplat.types.camera import Camera
 
 
-def plain_similarity(first: Tensor, second: Tensor) -> Tensor:
+def plain_ssim(first: Tensor, second: Tensor) -> Tensor:
     """As everybody writes it: an 11×11 window of a Gaussian of sigma 1.5, zeros around the pictures."""
     places = torch.arange(-5, 6, dtype=first.dtype)
     line = torch.exp(-(places**2) / (2 * 1.5**2))
@@ -34,27 +38,36 @@ def pictures(height: int = 19, width: int = 23) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("size", [(19, 23), (3, 4), (1, 1), (40, 2)])
-def test_similarity_is_the_plain_one(size: tuple[int, int]) -> None:
+def test_ssim_and_its_gradient_are_the_plain_ones(size: tuple[int, int]) -> None:
     color, target = pictures(*size)
     exact = color.detach().double().requires_grad_()
-    expected = plain_similarity(exact, target.double())
+    expected = plain_ssim(exact, target.double())
     expected.backward()
-    got = similarity(color, target)
+    got = ssim(color, target)
     (3 * got).backward()
     assert float(got) == pytest.approx(float(expected), abs=1e-5)
     np.testing.assert_allclose(color.grad, 3 * exact.grad, atol=1e-4 * float(exact.grad.abs().max()) + 1e-6)
 
 
-def test_similarity_of_equals_is_one() -> None:
+def test_ssim_of_equals_is_one() -> None:
     _, target = pictures()
-    assert float(similarity(target, target)) == pytest.approx(1, abs=1e-5)
+    assert float(ssim(target, target)) == pytest.approx(1, abs=1e-5)
+
+
+def test_ssim_uses_the_threads_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    color, target = pictures()
+    asked, native = [], ops._engine.ssim
+    monkeypatch.setattr(ops, "_engine", SimpleNamespace(ssim=lambda *args: asked.append(args[2]) or native(*args)))
+    ssim(color, target, threads=3)
+    photometric_loss(color, target, 0.2, threads=5)
+    assert asked == [3, 5]
 
 
 def test_photometric_loss_is_the_mix() -> None:
     color, target = pictures()
     difference = float((color - target).abs().mean())
     assert float(photometric_loss(color, target, 0.0)) == pytest.approx(difference)
-    mixed = 0.8 * difference + 0.2 * (1 - float(plain_similarity(color, target)))
+    mixed = 0.8 * difference + 0.2 * (1 - float(plain_ssim(color, target)))
     assert float(photometric_loss(color, target, 0.2)) == pytest.approx(mixed, abs=1e-5)
 
 

@@ -91,7 +91,7 @@ def train(
     resume: bool = False,
     on_progress: OnProgress | None = None,
 ) -> TrainResult:
-    """Train a scene: surfels for the per-pixel order, their payload and a denoiser. Needs PyTorch.
+    """Train a scene: surfels, their payload and a denoiser for them. Needs PyTorch.
 
     Args:
         capture: photographs with poses: a folder, or what `load_capture` gave. Or a trained scene (a file or

@@ -20,9 +20,9 @@ DECLARED = "setting"  # key of the declaration in a field's metadata
 class Slider:
     """How the viewer shows a setting: linear or over powers of two."""
 
-    low: float | int
-    high: float | int
-    step: float | int
+    low: int | float
+    high: int | float
+    step: int | float
     power_of_two: bool = False  # low, high and step are exponents
 
 
@@ -32,8 +32,8 @@ class Declared:
 
     help: str  # effect, one sentence
     unit: str = ""  # px, frames, world units, ...
-    low: float | int = -math.inf
-    high: float | int = math.inf
+    low: int | float = -math.inf
+    high: int | float = math.inf
     above: bool = False  # low itself is not allowed
     source: str = ""  # where in the paper, or "ours"
     title: str = ""  # short name for a slider
