@@ -65,7 +65,8 @@ TEMPORAL = StateLayout(
 )
 MEAN = StateLayout("mean", (Channel("mean", 3, "mean RGB since the camera stopped"),))
 TAA = StateLayout(
-    "taa", (Channel("mean", 3, "mean RGB"), Channel("history_frames", 1, "history length"), Channel("spare", 4, "unused"))
+    "taa",
+    (Channel("mean", 3, "mean RGB"), Channel("history_frames", 1, "history length"), Channel("spare", 4, "unused")),
 )
 ST_TAA = StateLayout(
     "st-taa",
