@@ -11,7 +11,7 @@ namespace {
 // The value itself; refused if it lies outside of its declared range or is no number.
 template <class T>
 T in_range(T value, double low, double high, const char* name) {
-    if (!(value >= low && value <= high)) throw nb::value_error(name);
+    if (!(value >= (T)low && value <= (T)high)) throw nb::value_error(name);  // ends as T rounds them
     return value;
 }
 
