@@ -9,12 +9,10 @@ for image in hushsplat.play(scene, hushsplat.load_track("walk.json")):
 """
 
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import TYPE_CHECKING
 from typing import Any as _Any
 
-from hushsplat.types.version import __version__  # noqa: F401
-
-if _TYPE_CHECKING:
+if TYPE_CHECKING:  # under its own name: import-linter knows it
     from hushsplat.api import play, play_side_by_side, render, upload
     from hushsplat.engines.base import Engine, Scene, engine
     from hushsplat.io.captures.capture import load_capture
@@ -163,6 +161,7 @@ __all__ = [
     "walk_track",
     "write_weights",
 ]
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> _Any:

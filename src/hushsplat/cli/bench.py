@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 from rich.table import Table
 
+from hushsplat import __version__
 from hushsplat.cli.console import Bar, progress_bar, results, status
 from hushsplat.cli.flags import Flag, MaybeInt, MaybePath, MaybeText, SceneNames, choose_instruction_set
 from hushsplat.engines.base import engine
@@ -36,7 +37,6 @@ from hushsplat.synth import walk_track
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.framing import orbit_scene
-from hushsplat.types.version import __version__
 
 DESCRIPTION = """Time the methods side by side.
 

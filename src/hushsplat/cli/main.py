@@ -11,11 +11,11 @@ from typing import Annotated, Any, Protocol, Union, runtime_checkable
 
 import tyro
 
+from hushsplat import __version__
 from hushsplat.cli import bench, convert, demo, evaluate, info, render, report, train, view
 from hushsplat.cli.console import print_error
 from hushsplat.engines.cpu.machine import instruction_set
 from hushsplat.types.errors import HushsplatError
-from hushsplat.types.version import __version__
 
 DESCRIPTION = """Gaussian splatting without sorting: splat files in, pictures out.
 

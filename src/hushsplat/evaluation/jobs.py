@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from hushsplat import __version__
 from hushsplat.engines.cpu.machine import default_threads
 from hushsplat.evaluation.draw_jobs import DrawJob
 from hushsplat.evaluation.score_jobs import ScoreJob
 from hushsplat.io.atomic import atomic_write
 from hushsplat.types.errors import EvaluationError
-from hushsplat.types.version import __version__
 
 Job = DrawJob | ScoreJob
 Values = dict[str, list[float | None]]

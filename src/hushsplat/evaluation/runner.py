@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hushsplat import __version__
 from hushsplat.evaluation.assets import write_assets
 from hushsplat.evaluation.bench import machine
 from hushsplat.evaluation.experiments import best_sigma, still_rows, track_rows
@@ -20,7 +21,6 @@ from hushsplat.evaluation.plan import METRICS, EvaluationOptions, Plan, Task
 from hushsplat.evaluation.results import Results, Row, write_results
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.types.errors import EvaluationError
-from hushsplat.types.version import __version__
 
 
 @dataclass(frozen=True)
