@@ -36,7 +36,16 @@ if TYPE_CHECKING:  # under its own name: import-linter knows it
     from hushsplat.synth import home_camera, room_and_garden, walk_track
     from hushsplat.training.api import TrainResult, train
     from hushsplat.training.log import TrainProgress
-    from hushsplat.training.settings import TrainSettings
+    from hushsplat.training.settings import (
+        ChainSizes,
+        Densification,
+        Rates,
+        Stage1,
+        Stage2,
+        Stage3,
+        Stage4,
+        TrainSettings,
+    )
     from hushsplat.types.camera import Camera
     from hushsplat.types.capture import Capture
     from hushsplat.types.errors import HushsplatError
@@ -55,10 +64,12 @@ if TYPE_CHECKING:  # under its own name: import-linter knows it
 _PUBLIC = {
     "Camera": "types.camera",
     "Capture": "types.capture",
+    "ChainSizes": "training.settings",
     "ConfiguredDenoiser": "spec.denoisers",
     "Denoiser": "methods",
     "DenoiserSettings": "spec.settings",
     "DenoiserWeights": "spec.weights",
+    "Densification": "training.settings",
     "Engine": "engines.base",
     "Gaussians": "types.gaussians",
     "HushsplatError": "types.errors",
@@ -69,10 +80,15 @@ _PUBLIC = {
     "Noise": "types.options",
     "Observation": "types.observation",
     "PAPER": "spec.settings",
+    "Rates": "training.settings",
     "RenderOptions": "types.options",
     "Scene": "engines.base",
     "Settings": "types.settings",
     "StTaaSettings": "spec.settings",
+    "Stage1": "training.settings",
+    "Stage2": "training.settings",
+    "Stage3": "training.settings",
+    "Stage4": "training.settings",
     "State": "spec.state",
     "Stream": "stream",
     "StreamFrame": "stream",
@@ -112,10 +128,12 @@ __all__ = [
     "PAPER",
     "Camera",
     "Capture",
+    "ChainSizes",
     "ConfiguredDenoiser",
     "Denoiser",
     "DenoiserSettings",
     "DenoiserWeights",
+    "Densification",
     "Engine",
     "Gaussians",
     "HushsplatError",
@@ -124,10 +142,15 @@ __all__ = [
     "Method",
     "Noise",
     "Observation",
+    "Rates",
     "RenderOptions",
     "Scene",
     "Settings",
     "StTaaSettings",
+    "Stage1",
+    "Stage2",
+    "Stage3",
+    "Stage4",
     "State",
     "Stream",
     "StreamFrame",
