@@ -46,6 +46,7 @@ class FrameRenderer:
 
     def __init__(self, entry: SceneEntry, weights: DenoiserWeights, options: RenderOptions) -> None:
         self._weights = weights
+        self._has_payload = entry.scene.has_payload
         self._stream = Stream(entry.engine, entry.scene, [], options=options, band_px=BAND_PX)
         self._draw: Draw | None = None
 
@@ -77,7 +78,7 @@ class FrameRenderer:
                 yield None
 
     def _drawn_by(self, method: str) -> str:
-        return drawn_by(method, self._stream.scene.has_payload).name
+        return drawn_by(method, self._has_payload).name
 
     def _choose(self, names: list[str], draw: Draw) -> None:
         if draw == self._draw:
