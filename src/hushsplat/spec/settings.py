@@ -123,7 +123,7 @@ class DenoiserSettings(Settings):
         high=1.0,
         source="Paper, appendix STAB: a",
         title="Stabilisation",
-        slider=Slider(0.0, 1.0, 0.01),
+        slider=Slider(0.0, 0.99, 0.01),
     )
     stabilise_motion_px: float = setting(
         0.5,

@@ -45,7 +45,8 @@ class FrameRenderer:
     """Renders one scene for one client, frame after frame; it owns the states of the client's denoisers."""
 
     def __init__(self, entry: SceneEntry, weights: DenoiserWeights, options: RenderOptions) -> None:
-        self._weights, self._has_payload = weights, entry.scene.has_payload
+        self._weights = weights
+        self._has_payload = entry.scene.has_payload
         self._stream = Stream(entry.engine, entry.scene, [], options=options, band_px=BAND_PX)
         self._draw: Draw | None = None
 

@@ -1,4 +1,4 @@
-"""What the server tells a page: the hello message with all choices, the scene, its places and the legends of views."""
+"""JSON for the page: the hello message with all choices, the scene, its places, and the legends of views."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 from PIL import Image as Pillow
 
-from hushsplat import __version__
 from hushsplat.io.images import to_bytes
 from hushsplat.methods import BLENDED, METHODS
 from hushsplat.spec.views import SHOWN, Scale
@@ -57,7 +56,6 @@ def hello_message(service: RenderService, draw: Draw) -> dict[str, Any]:
     names = [*(name for name in TITLES if name in METHODS), *(name for name in METHODS if name not in TITLES)]
     return {
         "type": "hello",
-        "version": __version__,
         "methods": [_method_info(name) for name in names],
         "views": [
             {"name": name, "title": VIEW_TITLES.get(name, name), "bar": _bar(scale)}
@@ -75,7 +73,7 @@ def hello_message(service: RenderService, draw: Draw) -> dict[str, Any]:
 
 
 def scene_info(entry: SceneEntry, options: RenderOptions) -> dict[str, Any]:
-    """What the page is told about a scene; samples its depths for the pivot of the first place."""
+    """The scene as JSON; samples its depths for the pivot of the first place."""
     first, *others = entry.places
     distance = None if first.pivot is not None else entry.middle_depth(first.camera, options)
     return {

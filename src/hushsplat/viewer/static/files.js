@@ -7,7 +7,7 @@ const KEYWORD = "hushsplat-track";
 /** Send a file to the server; resolves with its answer, or rejects with its words. */
 export function upload(path, file, session, onProgress = () => {}) {
   return new Promise((resolve, reject) => {
-    const request = new XMLHttpRequest(); // fetch does not tell how far an upload is
+    const request = new XMLHttpRequest(); // fetch has no upload progress
     request.open("POST", address(path, { session, name: file.name }));
     request.upload.onprogress = ({ loaded, total }) => onProgress(total ? loaded / total : 0);
     request.onload = () => {

@@ -28,7 +28,7 @@ export const SETTINGS = [
     "help": "weight of the frame shown before.",
     "unit": "",
     "min": 0,
-    "max": 1,
+    "max": 0.99,
     "step": 0.01,
     "powerOfTwo": false,
     "default": 0.9
