@@ -19,7 +19,8 @@ from hushsplat.types.errors import DenoiseError
 
 FUNCTIONS = [name for name in hushsplat.__all__ if inspect.isfunction(getattr(hushsplat, name))]
 CLASSES = [name for name in hushsplat.__all__ if inspect.isclass(getattr(hushsplat, name))]
-PARTS = {"StateLayout", "View"}  # of values that functions return (State, Capture); nobody passes them in
+# Nested in State, Capture and TrainSettings, and reached through them: `dataclasses.replace(settings.stage1, steps=9)`.
+PARTS = {"StateLayout", "View", "Stage1", "Stage2", "Stage3", "Stage4"}
 SUBMODULES = [module.name for module in pkgutil.walk_packages(hushsplat.__path__, "hushsplat.")]
 
 
