@@ -19,7 +19,8 @@ from hushsplat.types.errors import DenoiseError
 
 FUNCTIONS = [name for name in hushsplat.__all__ if inspect.isfunction(getattr(hushsplat, name))]
 CLASSES = [name for name in hushsplat.__all__ if inspect.isclass(getattr(hushsplat, name))]
-PARTS = {"StateLayout", "View"}  # of values that functions return (State, Capture); nobody passes them in
+# Nested in State, Capture and TrainSettings, and reached through them: `dataclasses.replace(settings.stage1, steps=9)`.
+PARTS = {"StateLayout", "View", "Stage1", "Stage2", "Stage3", "Stage4"}
 SUBMODULES = [module.name for module in pkgutil.walk_packages(hushsplat.__path__, "hushsplat.")]
 
 
@@ -44,12 +45,12 @@ def test_dir_shows_only_public_names() -> None:
     assert sorted(in_a_new_process(code).split()) == sorted([*hushsplat.__all__, "__version__"])
 
 
-def test_every_public_name_is_there_and_importing_them_loads_nothing_else() -> None:
+def test_every_public_name_is_there_and_importing_the_package_loads_none_of_them() -> None:
     for name in hushsplat.__all__:
         assert getattr(hushsplat, name) is not None
     assert set(hushsplat._PUBLIC) == set(hushsplat.__all__)
     loaded = in_a_new_process("import sys, hushsplat; print(*[m for m in sys.modules if m.startswith('hushsplat.')])")
-    assert loaded.split() == []
+    assert set(loaded.split()) <= {"hushsplat.types", "hushsplat.types.version"}
     with pytest.raises(AttributeError, match="module 'hushsplat' has no attribute 'blur'"):
         hushsplat.blur  # noqa: B018
 
