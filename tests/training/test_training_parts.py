@@ -216,7 +216,7 @@ def test_every_view_once_and_then_again() -> None:
     assert order[:5] != order[5:10] or order[5:10] != order[10:]
 
 
-def test_pixels_without_photograph_teach_nothing() -> None:
+def test_pixels_without_photograph_have_no_gradient() -> None:
     covered = np.ones((10, 20), bool)
     covered[3, 4] = False
     view = replace(views(1).train[0], covered=covered)
