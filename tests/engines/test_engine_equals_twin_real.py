@@ -42,8 +42,8 @@ def demo() -> Gaussians:
 @pytest.fixture(scope="module")
 def walk(demo: Gaussians) -> list:
     """Noisy frames of a walk through it that stops for a while."""
-    scene, track = uploaded(demo), walk_track(4, 15, 160, 107)
-    places = [min(frame, 20) + max(frame - 26, 0) for frame in range(32)]
+    scene, track = uploaded(demo), walk_track(4, 15, 128, 86)
+    places = [min(frame, 8) + max(frame - 11, 0) for frame in range(16)]
     cameras = [track.camera(place) for place in places]
     return [(observe(scene, camera, frame), camera) for frame, camera in enumerate(cameras)]
 

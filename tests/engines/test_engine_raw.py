@@ -216,3 +216,14 @@ def test_centres_on_pixel_borders_only_change_their_own_pattern(columns):
     expected = twin.raw(gaussians, camera)
     found = sample_visibility(gaussians, camera)
     assert (found.primitive_id != expected.primitive_id).mean() < 0.02
+
+
+def test_depth_ties_go_to_the_smaller_index():
+    """Opaque surfels of many sizes in one plane, all of them kept in the middle: the first of the file is seen."""
+    rng, count = np.random.default_rng(0), 700
+    order = rng.permutation(count)
+    scales = np.linspace(50, 5000, count)[order]  # the engine keeps them in another order than the file
+    found = sample_visibility(scene_of(facing(np.full(count, 2.0), scales, np.ones(count))), VIEW, samples=3)
+    assert (found.primitive_id == 0).mean() > 0.9  # levels near 0 drop one now and then
+    last = scene_of(facing(np.append(np.full(count, 2.0), 1.99), np.append(scales, 1e4), np.ones(count + 1)))
+    assert (sample_visibility(last, VIEW, samples=3).primitive_id == count).mean() > 0.9

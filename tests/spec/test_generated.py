@@ -155,7 +155,16 @@ def test_wgsl_has_every_field_in_order(kind: type[Settings]) -> None:
     body = re.search(rf"struct {kind.__name__} {{\n(.*?)\n}}", WGSL, re.DOTALL).group(1)
     found = re.findall(r"(\w+): (\w+),", body)
     hints = get_type_hints(kind)
-    assert found == [(each.name, "f32" if hints[each.name] is float else "u32") for each in fields(kind)]
+    names = [f"{each.name}_" if each.name in generate.WGSL_RESERVED else each.name for each in fields(kind)]
+    types = ["f32" if hints[each.name] is float else "u32" for each in fields(kind)]
+    assert found == list(zip(names, types, strict=True))
+
+
+def test_wgsl_declares_no_reserved_word() -> None:
+    """A shader that declares one is refused; `smooth` is one of them."""
+    names = re.findall(r"(?:const|struct) (\w+)|^    (\w+):", WGSL, re.MULTILINE)
+    assert "smooth_" in {name for pair in names for name in pair}
+    assert not {name for pair in names for name in pair} & generate.WGSL_RESERVED
 
 
 def test_wgsl_has_the_place_of_every_channel_and_layer() -> None:

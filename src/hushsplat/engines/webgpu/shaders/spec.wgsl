@@ -17,7 +17,7 @@ struct DenoiserSettings {
     trust: u32,
     sigma: f32,
     spatial_filter: u32,
-    smooth: u32,
+    smooth_: u32,
     smooth_errors: f32,
     gate: u32,
     zero_shot: u32,
