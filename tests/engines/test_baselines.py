@@ -230,7 +230,7 @@ def test_thousands_of_frames_do_not_drift(name):
     stream = [made_stream.observe(camera, frame, holes=0.0) for frame in range(7)]
     colors = np.array([observation.color for observation in stream], dtype=np.float64)
     state, expected = None, np.zeros(colors[0].shape)
-    for frame in range(4000):
+    for frame in range(2000):
         shown, state = step(name, stream[frame % 7], camera, state, threads=1)
         expected += (colors[frame % 7] - expected) / (frame + 1 if name == "mean" else min(frame + 1, 129))
     if name in ("mean", "st-taa", "taa"):
