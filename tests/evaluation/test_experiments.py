@@ -124,6 +124,19 @@ def test_the_mean_of_many_samples_comes_near_exact_and_frames_are_independent(tm
     assert alone.run(tmp_path / "alone", 1)[0].values["psnr"] == raw[1:]
 
 
+def test_ref_n_is_the_mean_of_blocks_with_noise_of_their_own() -> None:
+    gaussians, camera = scene_argument("synth:2k").gaussians, moving().cameras[0]
+    on = hushsplat.engine("cpu")
+    drawing = draw_jobs.Drawing(on, on.upload(gaussians), hushsplat.RenderOptions())
+    blocks = [(64, 0), (64, 1), (22, 2)]  # samples, frame
+    drawn = [count * hushsplat.render(gaussians, camera, "raw", noise=Noise(count, 7, k)).color for count, k in blocks]
+    np.testing.assert_allclose(draw_jobs.mean_of(drawing, camera, 150, 7), sum(drawn) / 150, atol=1e-5)
+    shot = Shot(SCENE, "view", (camera,) * 2, (0, 1))
+    job = draw_jobs.DrawJob(shot, Method("mean", "mean", samples=4), (0, 1), ("psnr",), Noise())
+    (_, first), (_, second) = job._independent(drawing)
+    assert np.abs(first - second).max() > 0.01
+
+
 def test_a_still_camera_shows_the_same_flicker_as_its_noise(tmp_path: Path) -> None:
     camera = Camera.look_at((0, -1, -3), (0, -1, 0), width=32, height=24)
     shot = Shot(SCENE, "view", (camera,) * 16, (15,))

@@ -108,7 +108,8 @@ class TorchEngine:
         if not isinstance(observation, TensorObservation):
             observation = TensorObservation.from_numpy(observation.numpy(), self._dtype)
         with torch.no_grad(), _threads(options.threads):
-            image, after = self._step(self._with(denoiser), observation, camera, state, settings)
+            run = step if state is None else self._step  # a first frame comes once: not worth compiling
+            image, after = run(self._with(denoiser), observation, camera, state, settings)
         return image, replace(after, method=denoiser.name)
 
     def resize(self, state: Any, camera: Camera) -> Any:
