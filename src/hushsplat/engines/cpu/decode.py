@@ -49,7 +49,6 @@ def decode_color(
 ) -> Float32[Array, "h w 3"]:
     """The mean colour over the samples, the background where nothing was hit."""
     options = options or RenderOptions()
-    _check_primitives(visibility, len(gaussians))
     height, width = visibility.primitive_id.shape[1:]
     if (height, width) != (camera.height, camera.width):
         raise RenderError(
@@ -57,15 +56,18 @@ def decode_color(
             f"{camera.width}×{camera.height} px; give the camera it was drawn with."
         )
     color = empty_float32(camera.height, camera.width, 3)
-    _engine.decode(
-        visibility.primitive_id,
-        engine_camera(camera, options.near),
-        np.ascontiguousarray(gaussians.sh),
-        np.ascontiguousarray(gaussians.means),
-        engine_background(options),
-        options.threads,
-        color,
-    )
+    try:
+        _engine.decode(
+            np.ascontiguousarray(visibility.primitive_id),
+            engine_camera(camera, options.near),
+            np.ascontiguousarray(gaussians.sh),
+            np.ascontiguousarray(gaussians.means),
+            engine_background(options),
+            options.threads,
+            color,
+        )
+    except IndexError as error:
+        raise _another_scene(error) from None
     return color
 
 
@@ -75,7 +77,10 @@ def decode_channels(
     fill: float = 0.0,  # where nothing was hit
 ) -> Float32[Array, "h w c"]:
     """The mean of any per-Gaussian channels over the samples."""
-    _check_primitives(visibility, len(channels))
+    least, largest = visibility.primitive_id.min(initial=-1), visibility.primitive_id.max(initial=-1)
+    if least < -1 or largest >= len(channels):
+        worst = least if least < -1 else largest
+        raise _another_scene(f"primitive {worst} was seen, but there are {len(channels)}")
     padded = np.concatenate([channels, np.full((1, channels.shape[1]), fill, dtype=np.float32)])
     mean = np.zeros((*visibility.depth.shape[1:], channels.shape[1]), dtype=np.float32)
     for plane in visibility.primitive_id:  # -1 picks the last row, which is the fill
@@ -93,22 +98,22 @@ def decode_neural_view(
 
     The payload's three view vectors face up, right and forward, in world space; its last float is the blur V3.
     """
-    _check_primitives(visibility, len(payload))
     right, down, forward = camera.world_from_camera[:3, :3].T.astype(np.float32)
     view = empty_float32(*visibility.primitive_id.shape[1:], 4)
-    _engine.decode_view(
-        visibility.primitive_id,
-        np.ascontiguousarray(visibility.depth),
-        np.ascontiguousarray(payload),
-        np.stack([-down, right, forward]),
-        threads,
-        view,
-    )
+    try:
+        _engine.decode_view(
+            np.ascontiguousarray(visibility.primitive_id),
+            np.ascontiguousarray(visibility.depth),
+            np.ascontiguousarray(payload),
+            np.stack([-down, right, forward]),
+            threads,
+            view,
+        )
+    except IndexError as error:
+        raise _another_scene(error) from None
     return view
 
 
-def _check_primitives(visibility: VisibilitySample, count: int) -> None:
-    """The native decoder reads where the ids tell it to."""
-    largest = int(visibility.primitive_id.max(initial=-1))
-    if largest >= count:
-        raise RenderError(f"primitive {largest} was seen, but there are {count}; give the scene that was drawn.")
+def _another_scene(found: object) -> RenderError:
+    """An id that the scene does not have; the native decoder looks at every one before it reads there."""
+    return RenderError(f"{found}; give the scene that was drawn.")

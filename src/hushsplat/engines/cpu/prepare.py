@@ -11,7 +11,7 @@ from numpy import ndarray as Array
 
 from hushsplat.engines.cpu import _engine
 from hushsplat.types.camera import Camera
-from hushsplat.types.errors import RenderError
+from hushsplat.types.errors import RenderError, SceneError
 from hushsplat.types.gaussians import Gaussians
 
 NEAR = 0.2  # world units: what 3DGS and 2DGS were trained with
@@ -42,15 +42,22 @@ def prepare(gaussians: Gaussians, threads: int = 0) -> _engine.Scene:
     """The engine's own form of a scene (spatially ordered chunks); made once, kept as long as the scene is."""
     scene = _prepared.get(gaussians)
     if scene is None:
-        scene = _engine.Scene(
+        scene = _prepared[gaussians] = _upload(gaussians, threads)
+    return scene
+
+
+def _upload(gaussians: Gaussians, threads: int) -> _engine.Scene:
+    try:
+        _engine.require_finite(np.ascontiguousarray(gaussians.sh), "sh", threads)
+        return _engine.Scene(
             np.ascontiguousarray(gaussians.means),
             np.ascontiguousarray(gaussians.scales),
             np.ascontiguousarray(gaussians.rotations),
             np.ascontiguousarray(gaussians.opacities),
             threads,
         )
-        _prepared[gaussians] = scene
-    return scene
+    except ValueError as error:
+        raise SceneError(f"{error}; remove those Gaussians first.") from None
 
 
 def engine_camera(camera: Camera, near: float) -> _engine.Camera:
