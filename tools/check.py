@@ -21,9 +21,11 @@ SCRIPTS = Path(sys.executable).parent  # not resolved: the scripts of a virtual 
 
 PYTHON = sys.executable
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")  # the same as in tests/conftest.py
+SOURCES = (*(ROOT / "src").rglob("native/*.h"), *(ROOT / "src").rglob("native/*.cpp"), *ROOT.glob("tests/native/*.cpp"))
 CHECKS = (
     (PYTHON, "-m", "ruff", "check", "."),
     (PYTHON, "-m", "ruff", "format", "--check", "."),
+    (str(SCRIPTS / "clang-format"), "--dry-run", "--Werror", *(str(path.relative_to(ROOT)) for path in sorted(SOURCES))),
     (PYTHON, "-m", "mypy"),
     (str(SCRIPTS / "lint-imports"),),
     (PYTHON, "-m", "pytest", "-q", "-n", "2"),
@@ -45,11 +47,16 @@ def browser_is_there() -> bool:
     return shutil.which("chromium") is not None
 
 
+def shortened(line: str, letters: int) -> str:
+    """The beginning of a long line."""
+    return line if len(line) <= letters else f"{line[: letters - 2]} …"
+
+
 def main() -> int:
     """Run every check, even after one has failed; 1 if any did."""
     failed = not browser_is_there()
     for command in CHECKS:
-        print(f"$ {' '.join(Path(part).name for part in command[:1])} {' '.join(command[1:])}", flush=True)
+        print(f"$ {shortened(' '.join((Path(command[0]).name, *command[1:])), 100)}", flush=True)
         failed |= subprocess.run(command, cwd=ROOT, check=False).returncode != 0
     return int(failed)
 

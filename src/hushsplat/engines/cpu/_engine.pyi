@@ -1,4 +1,5 @@
-# What module.cpp and the bind_*.cpp offer; arrays are C-contiguous, outputs are written in place.
+# What module.cpp and the bind_*.cpp offer. Arrays have these types and are C-contiguous, or they are refused with a
+# TypeError; outputs are written in place.
 from collections.abc import Sequence
 
 import numpy as np
@@ -111,6 +112,7 @@ def adam(
     threads: int,
 ) -> None: ...
 def ssim(first: _Floats, second: _Floats, threads: int, by_first: _Floats) -> float: ...
+def require_finite(values: _Floats, name: str, threads: int) -> None: ...
 def decode(
     id: NDArray[np.int32],
     camera: Camera,

@@ -53,16 +53,18 @@ class CpuEngine:
 
     def upload(self, gaussians: Gaussians, options: RenderOptions | None = None) -> CpuScene:
         """Order the Gaussians in space and precompute what does not depend on the camera."""
-        for name in ("means", "scales", "rotations", "opacities", "sh"):
-            if not np.isfinite(getattr(gaussians, name)).all():
-                raise SceneError(f"{name} holds values that are not finite; remove those Gaussians first.")
-        native = _engine.Scene(
-            np.ascontiguousarray(gaussians.means),
-            np.ascontiguousarray(gaussians.scales),
-            np.ascontiguousarray(gaussians.rotations),
-            np.ascontiguousarray(gaussians.opacities),
-            (options or RenderOptions()).threads,
-        )
+        threads = (options or RenderOptions()).threads
+        try:
+            _engine.require_finite(np.ascontiguousarray(gaussians.sh), "sh", threads)
+            native = _engine.Scene(
+                np.ascontiguousarray(gaussians.means),
+                np.ascontiguousarray(gaussians.scales),
+                np.ascontiguousarray(gaussians.rotations),
+                np.ascontiguousarray(gaussians.opacities),
+                threads,
+            )
+        except ValueError as error:
+            raise SceneError(f"{error}; remove those Gaussians first.") from None
         return CpuScene(gaussians, native)
 
     def with_payload(self, scene: CpuScene, payload: Float32[Array, "n 10"] | None) -> CpuScene:
@@ -160,7 +162,6 @@ def decode_color(
     visibility: Visibility, scene: CpuScene, camera: Camera, options: RenderOptions
 ) -> Float32[Array, "h w 3"]:
     """The mean colour over the samples, the background where nothing was hit."""
-    _check_primitives(visibility, scene.count)
     height, width = visibility.primitive_id.shape[1:]
     if (height, width) != (camera.height, camera.width):
         raise RenderError(
@@ -168,15 +169,18 @@ def decode_color(
             f"{camera.width}×{camera.height} px; give the camera it was drawn with."
         )
     color = empty_float32(camera.height, camera.width, 3)
-    _engine.decode(
-        visibility.primitive_id,
-        native_camera(camera, options.near),
-        np.ascontiguousarray(scene.gaussians.sh),
-        np.ascontiguousarray(scene.gaussians.means),
-        native_background(options),
-        options.threads,
-        color,
-    )
+    try:
+        _engine.decode(
+            np.ascontiguousarray(visibility.primitive_id),
+            native_camera(camera, options.near),
+            np.ascontiguousarray(scene.gaussians.sh),
+            np.ascontiguousarray(scene.gaussians.means),
+            native_background(options),
+            options.threads,
+            color,
+        )
+    except IndexError as error:
+        raise _another_scene(error) from None
     return color
 
 
@@ -190,17 +194,19 @@ def decode_neural_view(
     payload = scene.gaussians.payload
     if payload is None:
         raise RenderError("the scene has no payload to decode.")
-    _check_primitives(visibility, len(payload))
     right, down, forward = camera.world_from_camera[:3, :3].T.astype(np.float32)
     view = empty_float32(*visibility.primitive_id.shape[1:], 4)
-    _engine.decode_view(
-        visibility.primitive_id,
-        np.ascontiguousarray(visibility.depth),
-        np.ascontiguousarray(payload),
-        np.stack([-down, right, forward]),
-        options.threads,
-        view,
-    )
+    try:
+        _engine.decode_view(
+            np.ascontiguousarray(visibility.primitive_id),
+            np.ascontiguousarray(visibility.depth),
+            np.ascontiguousarray(payload),
+            np.stack([-down, right, forward]),
+            options.threads,
+            view,
+        )
+    except IndexError as error:
+        raise _another_scene(error) from None
     return view
 
 
@@ -212,11 +218,9 @@ def _depth_and_alpha(visibility: Visibility) -> tuple[Float32[Array, "h w"], Flo
     return visibility.depth.sum(axis=0) / np.maximum(hits, 1), hits / np.float32(len(hit))
 
 
-def _check_primitives(visibility: Visibility, count: int) -> None:
-    """The native decoder reads where the ids tell it to."""
-    largest = int(visibility.primitive_id.max(initial=-1))
-    if largest >= count:
-        raise RenderError(f"primitive {largest} was seen, but there are {count}; give the scene that was drawn.")
+def _another_scene(found: object) -> RenderError:
+    """An id that the scene does not have; the native decoder checks every one before it reads there."""
+    return RenderError(f"{found}; give the scene that was drawn.")
 
 
 def _resized_plane(plane: Float32[Array, "h w"], camera: Camera, nearest: bool) -> Float32[Array, "h2 w2"]:

@@ -20,7 +20,7 @@ from torch import Tensor
 from hushsplat.engines.cpu import _engine
 from hushsplat.engines.cpu.arrays import native_background, native_camera
 from hushsplat.types.camera import Camera
-from hushsplat.types.errors import RenderError
+from hushsplat.types.errors import RenderError, SceneError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.options import RenderOptions
 
@@ -82,16 +82,30 @@ class Rasterizer:
         color, alpha, extra = _Draw.apply(self, camera, geometry, screen, *surfels)
         return Drawing(color, alpha, extra if geometry else None, screen)
 
-    def scene_with(self, arrays: _engine.Surfels, count: int, holder: object) -> _engine.TrainedScene:
+    def scene_to_draw(self, arrays: _engine.Surfels, count: int, holder: object) -> _engine.TrainedScene:
         """The engine's scene with these values."""
-        threads = self.options.threads
         if self._scene is None or self._scene.count != count or self._drawn >= REORDER_EVERY:
-            self._scene, self._drawn = _engine.TrainedScene(arrays, threads), 0
-        elif self._holder is not holder:
-            self._scene.refresh(arrays, threads)
+            self._scene, self._drawn = _new_scene(arrays, self.options.threads), 0
+        else:
+            self._scene.refresh(arrays, self.options.threads)
         self._holder = holder
         self._drawn += 1
         return self._scene
+
+    def restore(self, scene: _engine.TrainedScene, arrays: _engine.Surfels, holder: object) -> None:
+        """Give a scene that was drawn the values it was drawn with: a tape is of that very scene."""
+        if scene is not self._scene or self._holder is not holder:
+            scene.refresh(arrays, self.options.threads)
+        if scene is self._scene:
+            self._holder = holder
+            self._drawn += 1
+
+
+def _new_scene(arrays: _engine.Surfels, threads: int) -> _engine.TrainedScene:
+    try:
+        return _engine.TrainedScene(arrays, threads)
+    except ValueError as error:
+        raise SceneError(f"{error}; a surfel that is trained must stay finite, try lower rates.") from None
 
 
 class _Draw(torch.autograd.Function):
@@ -107,7 +121,8 @@ class _Draw(torch.autograd.Function):
         holder = object()
         arrays = _engine.Surfels(*(host.numpy() for host in hosts))
         drawing = _engine.Drawing(color.numpy(), alpha.numpy(), extra.numpy() if geometry else None)
-        raster.scene_with(arrays, len(hosts[0]), holder).draw(
+        scene = raster.scene_to_draw(arrays, len(hosts[0]), holder)
+        scene.draw(
             native_camera(camera, raster.options.near),
             arrays,
             native_background(raster.options),
@@ -117,20 +132,21 @@ class _Draw(torch.autograd.Function):
             raster.stop,
         )
         ctx.save_for_backward(*hosts, color, alpha, extra)
-        ctx.drawn = (raster, camera, geometry, screen, tape, holder)
+        ctx.drawn = (raster, scene, camera, geometry, screen, tape, holder)
         device = surfels[0].device
         return color.to(device), alpha.to(device), extra.to(device)
 
     @staticmethod
     def backward(ctx: Any, *by_drawn: Tensor) -> tuple[Any, ...]:
-        raster, camera, geometry, screen, tape, holder = ctx.drawn
+        raster, scene, camera, geometry, screen, tape, holder = ctx.drawn
         *hosts, color, alpha, extra = ctx.saved_tensors
         device = by_drawn[0].device
         gradients = [torch.zeros_like(host) for host in hosts]
         count = len(hosts[0])
         by_center, seen = torch.zeros(count, 2), torch.zeros(count, dtype=torch.uint8)
         arrays = _engine.Surfels(*(host.numpy() for host in hosts))
-        raster.scene_with(arrays, count, holder).gradient(
+        raster.restore(scene, arrays, holder)
+        scene.gradient(
             native_camera(camera, raster.options.near),
             arrays,
             raster.options.threads,

@@ -2,25 +2,23 @@
 #include <cstring>
 #include <optional>
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
+#include "arrays.h"
 #include "denoise.h"
 #include "engine.h"
+#include "interpreter.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using hush::Array;
+using hush::operator""_array;
 
 namespace {
 
-template <class T, class... Shape>
-using Array = nb::ndarray<T, Shape..., nb::c_contig, nb::device::cpu>;
-
 template <class T>
 void require_size(const hush::DenoiseStep& step, const T& array) {
-    if ((int)array.shape(0) != step.height || (int)array.shape(1) != step.width)
-        throw nb::value_error("an array has not the size of the observation");
+    hush::require_size(array, step.height, step.width, "an array has not the size of the observation");
 }
 
 }  // namespace
@@ -37,6 +35,7 @@ void bind_denoise(nb::module_& m) {
            const hush::DenoiserSettings& settings, int threads, Array<float, nb::shape<-1, -1, hush::kStateFloats>> state,
            Array<float, nb::shape<-1, -1, 3>> shown,
            std::optional<Array<float, nb::shape<-1, -1, hush::kViewFloats>>> views) {
+            hush::require_picture_size(color.shape(0), color.shape(1));
             hush::DenoiseStep step{};
             step.height = (int)color.shape(0);
             step.width = (int)color.shape(1);
@@ -64,10 +63,10 @@ void bind_denoise(nb::module_& m) {
             step.state = state.data();
             step.shown = shown.data();
             step.views = views ? views->data() : nullptr;
-            nb::gil_scoped_release release;
+            hush::GilReleased release;
             hush::kernels().denoise(step, threads);
         },
-        "color"_a, "depth"_a, "neural_view"_a.none(), "previous"_a.none(), "is_static"_a, "intrinsics"_a,
-        "previous_intrinsics"_a, "motion"_a, "weights"_a, "settings"_a, "threads"_a, "state"_a, "shown"_a,
-        "views"_a.none());
+        "color"_array, "depth"_array, "neural_view"_array.none(), "previous"_array.none(), "is_static"_a,
+        "intrinsics"_array, "previous_intrinsics"_array, "motion"_array, "weights"_array, "settings"_a, "threads"_a,
+        "state"_array, "shown"_array, "views"_array.none());
 }

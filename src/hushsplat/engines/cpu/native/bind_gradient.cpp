@@ -1,28 +1,26 @@
 // The Python side of the differentiable rasters (learn/raster.py) and of the optimiser.
 #include <optional>
+#include <utility>
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
+#include "arrays.h"
 #include "engine.h"
+#include "interpreter.h"
 #include "threads.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using hush::Array;
+using hush::operator""_array;
+using hush::require;
 
 namespace {
 
-template <class T, class... Shape>
-using Array = nb::ndarray<T, Shape..., nb::c_contig, nb::device::cpu>;
 template <class T, int Columns>
 using Rows = Array<T, nb::shape<-1, Columns>>;
 template <class T>
 using Picture = Array<T, nb::shape<-1, -1, -1>>;
-
-void require(bool condition, const char* message) {
-    if (!condition) throw nb::value_error(message);
-}
 
 // The parameters of surfels as they are drawn, and beside them where their gradients go.
 template <class T>
@@ -40,7 +38,7 @@ struct Surfels {
         const size_t k = sh.shape(1);
         require(k == 1 || k == 4 || k == 9 || k == 16, "sh must have 1, 4, 9 or 16 coefficients");
     }
-    hush::Colors colors() const { return {sh.data(), (int)sh.shape(1), means.data()}; }
+    hush::Colors colors() const { return {sh.data(), (int)sh.shape(1), means.data(), (int)means.shape(0)}; }
 };
 
 // A picture to train on: what was drawn, or what the loss says about it.
@@ -51,8 +49,8 @@ struct Drawn {
 
     void check(const hush::Camera& camera) const {
         auto fits = [&](const Picture<T>& p, size_t channels) {
-            require((int)p.shape(0) == camera.height && (int)p.shape(1) == camera.width && p.shape(2) == channels,
-                    "a picture has not the camera's size");
+            hush::require_size(p, camera.height, camera.width, "a picture has not the camera's size");
+            require(p.shape(2) == channels, "a picture has another number of channels");
         };
         fits(color, 3);
         fits(alpha, 1);
@@ -70,10 +68,11 @@ void bind_surfels(nb::module_& m, const char* name) {
         "__init__",
         [](S* self, Rows<T, 3> means, Rows<T, 2> scales, Rows<T, 4> rotations, Array<T, nb::shape<-1>> opacities,
            Array<T, nb::shape<-1, -1, 3>> sh) {
-            new (self) S{means, scales, rotations, opacities, sh};
-            self->check(means.shape(0));
+            S surfels{means, scales, rotations, opacities, sh};
+            surfels.check(means.shape(0));
+            new (self) S(std::move(surfels));
         },
-        "means"_a, "scales"_a, "rotations"_a, "opacities"_a, "sh"_a);
+        "means"_array, "scales"_array, "rotations"_array, "opacities"_array, "sh"_array);
 }
 
 template <class T>
@@ -84,7 +83,7 @@ void bind_drawn(nb::module_& m, const char* name) {
         [](D* self, Picture<T> color, Picture<T> alpha, std::optional<Picture<T>> geometry) {
             new (self) D{color, alpha, geometry};
         },
-        "color"_a, "alpha"_a, "geometry"_a.none());
+        "color"_array, "alpha"_array, "geometry"_array.none());
 }
 
 hush::SortedOutput output_of(const Drawn<float>& drawn, const Array<const float, nb::shape<3>>& background) {
@@ -142,8 +141,8 @@ void bind_gradient(nb::module_& m) {
         .def(
             "__init__",
             [](TrainedScene* self, const In& surfels, int threads) {
-                require(surfels.means.shape(0) <= 0x7fffff00u / hush::kChunk * hush::kChunk, "too many Gaussians");
-                nb::gil_scoped_release release;
+                hush::require_count(surfels.means.shape(0));
+                hush::GilReleased release;
                 new (self) TrainedScene(surfels, threads);
             },
             "surfels"_a, "threads"_a)
@@ -152,8 +151,8 @@ void bind_gradient(nb::module_& m) {
             "refresh",
             [](TrainedScene& scene, const In& s, int threads) {
                 s.check(scene.count);
-                nb::gil_scoped_release release;
-                std::lock_guard<std::mutex> lock(scene.frame_mutex);
+                hush::GilReleased release;
+                std::lock_guard<hush::FrameLock> lock(scene.frame_mutex);
                 scene.refresh(s.means.data(), s.scales.data(), s.rotations.data(), s.opacities.data(), threads);
             },
             "surfels"_a, "threads"_a)
@@ -166,14 +165,16 @@ void bind_gradient(nb::module_& m) {
                 drawing.check(camera);
                 hush::SortedOutput out = output_of(drawing, background);
                 out.tape = tape, out.stop = stop;
-                nb::gil_scoped_release release;
-                std::lock_guard<std::mutex> lock(scene.frame_mutex);
+                hush::GilReleased release;
+                std::lock_guard<hush::FrameLock> lock(scene.frame_mutex);
                 hush::TileLists lists;
                 hush::begin_frame(scene, camera, lists);
+                if (tape) tape->scene = 0;  // until all of it is drawn
                 (tape ? hush::kernels().exact : hush::kernels().sorted)(scene, camera, lists, surfels.colors(), threads,
                                                                         out);
+                if (tape) tape->scene = scene.serial, tape->width = camera.width, tape->height = camera.height;
             },
-            "camera"_a, "surfels"_a, "background"_a, "threads"_a, "drawing"_a, "tape"_a.none(), "stop"_a,
+            "camera"_a, "surfels"_a, "background"_array, "threads"_a, "drawing"_a, "tape"_a.none(), "stop"_a,
             "Draw in per-pixel order if there is a tape to record on, else sorted.")
         .def(
             "gradient",
@@ -182,17 +183,20 @@ void bind_gradient(nb::module_& m) {
                Out& gradients, Rows<float, 2> by_center, Array<uint8_t, nb::shape<-1>> seen) {
                 surfels.check(scene.count);
                 const hush::GradientJob job = job_of(camera, surfels, drawn, by_drawn, gradients, by_center, seen);
-                nb::gil_scoped_release release;
-                std::lock_guard<std::mutex> lock(scene.frame_mutex);
+                hush::GilReleased release;
+                std::lock_guard<hush::FrameLock> lock(scene.frame_mutex);
+                if (tape) {
+                    require(tape->scene == scene.serial, "the tape is of another scene, or of none");
+                    require(tape->width == camera.width && tape->height == camera.height,
+                            "the tape is of a picture of another size");
+                }
                 hush::TileLists lists;
                 hush::begin_frame(scene, camera, lists);
                 if (!tape) return hush::kernels().sorted_gradient(scene, camera, lists, surfels.colors(), threads, job);
-                require((int)tape->patches.size() % (lists.columns * lists.rows) == 0,
-                        "the tape is of another picture");
                 hush::kernels().exact_gradient(scene, camera, lists, surfels.colors(), threads, *tape, job);
             },
             "camera"_a, "surfels"_a, "threads"_a, "drawn"_a, "by_drawn"_a, "tape"_a.none(), "gradients"_a,
-            "by_center"_a, "seen"_a,
+            "by_center"_array, "seen"_array,
             "Add to the gradients; what was drawn must have been drawn with this camera and these surfels.");
 
     using Table = Array<float, nb::shape<-1, -1>>;
@@ -205,29 +209,32 @@ void bind_gradient(nb::module_& m) {
             for (const Table& table : {first, second})
                 require(table.shape(0) == rows && table.shape(1) == columns,
                         "moments have another shape than the values");
+            hush::require_count(rows);
+            require(columns <= 0x7fffffffu, "too many columns");
             require(gradient.shape(0) == rows && trained <= columns && sizes.shape(0) == trained,
                     "the gradient does not fit");
             const hush::AdamStep step{(int)rows,       (int)columns, (int)trained,  values.data(),
                                       gradient.data(), first.data(), second.data(), sizes.data(),
                                       beta1,           beta2,        second_scale,  epsilon};
-            nb::gil_scoped_release release;
+            hush::GilReleased release;
             hush::kernels().adam(step, threads);
         },
-        "values"_a, "gradient"_a, "first"_a, "second"_a, "sizes"_a, "beta1"_a, "beta2"_a, "second_scale"_a, "epsilon"_a,
-        "threads"_a);
+        "values"_array, "gradient"_array, "first"_array, "second"_array, "sizes"_array, "beta1"_a, "beta2"_a,
+        "second_scale"_a, "epsilon"_a, "threads"_a);
 
     m.def(
         "ssim",
         [](Picture<const float> first, Picture<const float> second, int threads, Picture<float> by_first) {
             const size_t h = first.shape(0), w = first.shape(1);
+            hush::require_picture_size(h, w);
             for (size_t axis = 0; axis < 2; ++axis)
                 require(second.shape(axis) == first.shape(axis) && by_first.shape(axis) == first.shape(axis),
                         "pictures differ in size");
             require(first.shape(2) == 3 && second.shape(2) == 3 && by_first.shape(2) == 3,
                     "pictures must have three channels");
-            nb::gil_scoped_release release;
+            hush::GilReleased release;
             return hush::kernels().ssim(first.data(), second.data(), (int)w, (int)h, threads, by_first.data());
         },
-        "first"_a, "second"_a, "threads"_a, "by_first"_a,
+        "first"_array, "second"_array, "threads"_a, "by_first"_array,
         "Mean similarity; its gradient by the first picture goes to by_first.");
 }

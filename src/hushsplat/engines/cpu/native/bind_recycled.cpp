@@ -6,6 +6,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
 
+#include "interpreter.h"
 #include "recycle.h"
 
 namespace nb = nanobind;
@@ -32,6 +33,6 @@ void bind_recycled(nb::module_& m) {
     m.def("empty_float32", &empty<float>, "shape"_a,
           "An uninitialised array whose memory is used again once nobody holds it.");
     m.def("empty_int32", &empty<int32_t>, "shape"_a, "The same for 32-bit integers.");
-    m.def("release_memory", &hush::release_waiting, nb::call_guard<nb::gil_scoped_release>(),
+    m.def("release_memory", &hush::release_waiting, nb::call_guard<hush::GilReleased>(),
           "Give memory that waits for its next use back to the system.");
 }

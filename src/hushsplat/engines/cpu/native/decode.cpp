@@ -1,4 +1,7 @@
 // Decodes a visibility sample: to colour, and to V0 .. V3 of the denoiser's payload. Both are means over the samples.
+#include <stdexcept>
+#include <string>
+
 #include "harmonics.h"
 #include "threads.h"
 #include "transpose.h"
@@ -30,6 +33,17 @@ struct ColorCache {
         return color[place];
     }
 };
+
+// Ids tell where memory is read, so that each is looked at; they may come from anybody.
+[[noreturn]] __attribute__((noinline, cold)) void refuse(int32_t id, int count) {
+    throw std::out_of_range("primitive " + std::to_string(id) + " was seen, but there are " + std::to_string(count));
+}
+
+HUSH_INLINE bool hits(int32_t id, int count) {
+    if ((uint32_t)id < (uint32_t)count) return true;
+    if (id != -1) refuse(id, count);
+    return false;
+}
 
 // Calls begin() for each block of the picture, then pixel(index) for all of its pixels, and ask(index) some pixels
 // before.
@@ -77,10 +91,10 @@ void decode(const int32_t* id, int samples, int width, int height, const Camera&
         f32x4 sum = {0, 0, 0, 0};
         for (int s = 0; s < samples; ++s) {
             const int32_t winner = id[s * pixels + k];
-            if (winner < 0)
-                sum += back;
-            else
+            if (hits(winner, colors.count))
                 sum += dear ? cache.find(colors, eye, winner) : color_of(colors, eye, winner);
+            else
+                sum += back;
         }
         sum *= share;
         for (int c = 0; c < 3; ++c) color[3 * k + c] = sum[c];
@@ -88,7 +102,7 @@ void decode(const int32_t* id, int samples, int width, int height, const Camera&
 }
 
 void decode_view(const int32_t* id, const float* depth, int samples, int width, int height, const float* payload,
-                 const float* axes, int threads, float* view) {
+                 int count, const float* axes, int threads, float* view) {
     const size_t pixels = (size_t)width * height;
     const float share = 1.0f / samples;
     auto axis = [&](int c) { return f32x4{axes[3 * c], axes[3 * c + 1], axes[3 * c + 2], 0}; };
@@ -104,7 +118,7 @@ void decode_view(const int32_t* id, const float* depth, int samples, int width, 
             f32x4 sum = {0, 0, 0, 0};
             for (int s = 0; s < samples; ++s) {
                 const int32_t winner = id[s * pixels + k];
-                if (winner < 0) continue;
+                if (!hits(winner, count)) continue;
                 const float *p = payload + 10 * (size_t)winner, nearness = 1 / depth[s * pixels + k];
                 f32x4 x = load_four(p) * up, y = load_four(p + 3) * right, z = load_four(p + 6) * forward,
                       none = {0, 0, 0, 0};

@@ -123,7 +123,7 @@ struct Grid {
 }  // namespace
 
 void denoise(const DenoiseStep& step, int threads) {
-    if (threads <= 0) threads = default_threads();
+    threads = thread_count(threads);
     const Pyramid pyramid(step, threads);
     const Grid grid(step, threads, kHalo);
     parallel_for(grid.columns * grid.rows, threads, [&](int job) {

@@ -22,8 +22,8 @@ std::vector<const Kernels*> runnable() {  // best first
     return found;
 }
 
-const Kernels*& chosen() {
-    static const Kernels* kernels = runnable().front();
+std::atomic<const Kernels*>& chosen() {
+    static std::atomic<const Kernels*> kernels{runnable().front()};
     return kernels;
 }
 

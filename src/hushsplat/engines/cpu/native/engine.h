@@ -9,6 +9,8 @@
 #include <new>
 #include <vector>
 
+#include "threads.h"
+
 namespace hush {
 
 struct DenoiseStep;   // denoise.h
@@ -93,13 +95,17 @@ struct ChunkReach {
     float nearest;
 };
 
+// Throws if any of the values is NaN or infinite; `name` is what the message calls them.
+void require_finite(const float* values, size_t count, const char* name, int threads);
+
 struct Scene {
     // Gaussians that can never be seen are left out, unless `all` are wanted because `refresh` may make them visible.
     Scene(const float* means, const float* scales, const float* rotations, const float* opacities, int count,
           bool surfels, int threads, bool all = false);
 
-    int count;   // Gaussians in the file
-    int chunks;  // chunks of those that can be seen at all
+    const uint64_t serial;  // no two scenes of a process have the same
+    int count;              // Gaussians in the file
+    int chunks;             // chunks of those that can be seen at all
     bool surfels;
     // New values for the same Gaussians: where each is kept stays as it was, which is right as long as they hardly
     // move.
@@ -115,8 +121,8 @@ struct Scene {
     Buffer<float> nearest;                          // [chunk][kChunk], largest 1 / depth in the footprint
     Buffer<ChunkReach> reach;                       // [chunk]
     Buffer<uint8_t> flags;                          // [chunk][kChunk]
-    std::unique_ptr<std::atomic<uint8_t>[]> state;  // 0 not projected, 1 in work, 2 done
-    std::mutex frame_mutex;                         // one frame at a time
+    std::unique_ptr<std::atomic<uint8_t>[]> state;  // 0 not projected, 1 in work, 2 done, 3 in work and waited for
+    FrameLock frame_mutex;                          // one frame at a time
 
     size_t bytes() const;
 };
@@ -124,17 +130,21 @@ struct Scene {
 // Which chunks each tile has to look at, front to back.
 struct TileLists {
     int columns, rows;
-    std::vector<int> begin;           // [tiles + 1] into `chunk`
+    std::vector<size_t> begin;        // [tiles + 1] into `chunk`
     std::vector<int> chunk;           // chunk indices
     std::vector<float> inverse_near;  // [chunk]: 1 / (least depth at which the chunk can be hit)
 };
 
 void begin_frame(Scene& scene, const Camera& camera, TileLists& lists);
 
+// Returns when another thread has projected the chunk that it has in work.
+void await_projected(std::atomic<uint8_t>& state);
+
 struct Colors {
     const float* sh;     // [n][k][3]
     int coefficients;    // k
     const float* means;  // [n][3]
+    int count;           // n
 };
 
 // What per-pixel order has seen: fragments in each pixel's order, patch by patch (see pixel_order.h).
@@ -149,6 +159,8 @@ struct PatchFragments {
 };
 struct FragmentTape {
     std::vector<PatchFragments> patches;
+    uint64_t scene = 0;         // serial of the scene whose slots these are; 0: nothing is recorded
+    int width = 0, height = 0;  // px, of the picture
 };
 
 struct SortedOutput {
@@ -209,7 +221,7 @@ struct Kernels {
     void (*decode)(const int32_t* id, int samples, int width, int height, const Camera&, const Colors&, int threads,
                    const float* background, float* color);
     void (*decode_view)(const int32_t* id, const float* depth, int samples, int width, int height, const float* payload,
-                        const float* axes, int threads, float* view);
+                        int count, const float* axes, int threads, float* view);
     double (*peak_flops)(int threads);  // per second
     double (*peak_bytes)(int threads);
     void (*denoise)(const DenoiseStep& step, int threads);

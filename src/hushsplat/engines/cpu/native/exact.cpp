@@ -127,7 +127,7 @@ void draw_patch(Scene& scene, const Camera& camera, const TileLists& lists, int 
     sorter.list(scene, camera, lists, index, patch);
     mine->looks.resize(sorter.entry_count + 1);
     mine->met.resize(sorter.entry_count);
-    std::memset(mine->met.get(), 0, sorter.entry_count);
+    std::fill_n(mine->met.get(), sorter.entry_count, (uint8_t)0);
     Look* looks = mine->looks.get();
     uint8_t* met = mine->met.get();
     mine->records.count = 0;

@@ -17,6 +17,8 @@ struct BySurfel {
 
     template <bool Geometry>
     void lay_out(const PatchFragments& patch) {
+        if (patch.records.size() + 8 * patch.slots.size() > 0x7fffffff)
+            throw std::length_error("too many fragments in one place of the picture");
         count.assign(patch.slots.size(), 0);
         begin.resize(patch.slots.size() + 1);
         for (const FragmentRecord& record : patch.records) ++count[record.entry];
@@ -32,7 +34,7 @@ struct BySurfel {
 private:
     void clear(Buffer<float>& column) const {
         column.resize(begin.back());
-        std::memset(column.get(), 0, begin.back() * sizeof(float));
+        std::fill_n(column.get(), begin.back(), 0.0f);
     }
 };
 

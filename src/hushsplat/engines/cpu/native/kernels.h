@@ -23,7 +23,7 @@ void decode(const int32_t* id, int samples, int width, int height, const Camera&
 double peak_flops(int threads);  // per second
 double peak_bytes(int threads);
 void decode_view(const int32_t* id, const float* depth, int samples, int width, int height, const float* payload,
-                 const float* axes, int threads, float* view);
+                 int count, const float* axes, int threads, float* view);
 void denoise(const DenoiseStep& step, int threads);
 void baseline_mean(const BaselineStep& step, int frames);
 void baseline_st_taa(const BaselineStep& step, float cap, float reach);
@@ -35,16 +35,9 @@ HUSH_INLINE void ensure_projected(Scene& scene, const Camera& camera, int chunk)
     std::atomic<uint8_t>& state = scene.state[chunk];
     if (state.load(std::memory_order_acquire) == 2) return;
     uint8_t fresh = 0;
-    if (state.compare_exchange_strong(fresh, 1, std::memory_order_acq_rel)) {
-        project(scene, camera, chunk);
-        state.store(2, std::memory_order_release);
-        return;
-    }
-    while (state.load(std::memory_order_acquire) != 2) {
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#endif
-    }
+    if (!state.compare_exchange_strong(fresh, 1, std::memory_order_acq_rel)) return await_projected(state);
+    project(scene, camera, chunk);
+    if (state.exchange(2, std::memory_order_acq_rel) == 3) wake_waiting();
 }
 
 // A tile of the picture, px.

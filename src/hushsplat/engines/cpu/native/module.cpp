@@ -1,22 +1,23 @@
 // The Python side of the engine: arrays in, arrays out, the interpreter's lock released while it works.
 #include <optional>
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "arrays.h"
 #include "engine.h"
+#include "interpreter.h"
 #include "threads.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using hush::Array;
+using hush::operator""_array;
+using hush::require;
 
 namespace {
 
-template <class T, class... Shape>
-using Array = nb::ndarray<T, Shape..., nb::c_contig, nb::device::cpu>;
 using Means = Array<const float, nb::shape<-1, 3>>;
 using Vector3 = Array<const float, nb::shape<3>>;
 
@@ -30,22 +31,23 @@ hush::Camera camera_of(const Array<const float, nb::shape<3, 3>>& rotation, cons
     return camera;
 }
 
-void require(bool condition, const char* message) {
-    if (!condition) throw nb::value_error(message);
+hush::Colors colors_of(const Array<const float, nb::shape<-1, -1, 3>>& sh, const Means& means, size_t count) {
+    size_t k = sh.shape(1);
+    require(sh.shape(0) == count && means.shape(0) == count, "sh and means must be the scene's");
+    require(k == 1 || k == 4 || k == 9 || k == 16, "sh must have 1, 4, 9 or 16 coefficients");
+    hush::require_count(count);
+    return {sh.data(), (int)k, means.data(), (int)count};
 }
 
-hush::Colors colors_of(const Array<const float, nb::shape<-1, -1, 3>>& sh, const Means& means, int count) {
-    size_t k = sh.shape(1);
-    require((int)sh.shape(0) == count && (int)means.shape(0) == count, "sh and means must be the scene's");
-    require(k == 1 || k == 4 || k == 9 || k == 16, "sh must have 1, 4, 9 or 16 coefficients");
-    return {sh.data(), (int)k, means.data()};
+void require_samples(size_t samples) {
+    require(samples >= 1 && samples <= 0x7fffffffu, "a frame has at least one sample per pixel");
 }
 
 using Pixels = Array<float, nb::shape<-1, -1>>;
 using Pixels3 = Array<float, nb::shape<-1, -1, 3>>;
 
 void require_picture(const hush::Camera& camera, size_t height, size_t width) {
-    require((int)height == camera.height && (int)width == camera.width, "an output has not the camera's size");
+    require(height == (size_t)camera.height && width == (size_t)camera.width, "an output has not the camera's size");
 }
 
 hush::SortedOutput output_of(const hush::Camera& camera, Pixels3& color, Pixels& alpha, std::optional<Pixels>& depth,
@@ -72,17 +74,17 @@ void bind_spec(nb::module_& m);
 
 NB_MODULE(_engine, m) {
     nb::set_leak_warnings(false);  // graphs of PyTorch that live until the process ends hold on to our objects
+    hush::wait_at_exit();
     m.doc() = "The CPU engine of hushsplat: see the Python modules of the same names for what each pass means.";
     nb::class_<hush::Camera>(m, "Camera")
         .def(
             "__init__",
             [](hush::Camera* self, Array<const float, nb::shape<3, 3>> rotation, Vector3 eye,
                Array<const float, nb::shape<4>> intrinsics, int width, int height, float near) {
-                require(width >= 1 && width <= 16384 && height >= 1 && height <= 16384,
-                        "a picture has 1 to 16384 px a side");
+                hush::require_picture_size((size_t)height, (size_t)width);
                 new (self) hush::Camera(camera_of(rotation, eye, intrinsics, width, height, near));
             },
-            "rotation"_a, "eye"_a, "intrinsics"_a, "width"_a, "height"_a, "near"_a);
+            "rotation"_array, "eye"_array, "intrinsics"_array, "width"_a, "height"_a, "near"_a);
 
     nb::class_<hush::Scene>(m, "Scene")
         .def(
@@ -91,16 +93,16 @@ NB_MODULE(_engine, m) {
                Array<const float, nb::shape<-1, 4>> rotations, Array<const float, nb::shape<-1>> opacities,
                int threads) {
                 size_t n = means.shape(0);
-                require(n <= 0x7fffff00u / hush::kChunk * hush::kChunk, "too many Gaussians");
+                hush::require_count(n);
                 require(scales.shape(0) == n && rotations.shape(0) == n && opacities.shape(0) == n,
                         "arrays differ in length");
                 require(scales.shape(1) == 2 || scales.shape(1) == 3, "scales must have 2 or 3 columns");
                 bool surfels = scales.shape(1) == 2;
-                nb::gil_scoped_release release;
+                hush::GilReleased release;
                 new (self) hush::Scene(means.data(), scales.data(), rotations.data(), opacities.data(), (int)n, surfels,
                                        threads);
             },
-            "means"_a, "scales"_a, "rotations"_a, "opacities"_a, "threads"_a)
+            "means"_array, "scales"_array, "rotations"_array, "opacities"_array, "threads"_a)
         .def_ro("count", &hush::Scene::count)
         .def_prop_ro("bytes", &hush::Scene::bytes)
         .def(
@@ -109,31 +111,33 @@ NB_MODULE(_engine, m) {
                Array<const uint32_t, nb::shape<-1>> sequence, int threads, Array<int32_t, nb::shape<-1, -1, -1>> id,
                Array<float, nb::shape<-1, -1, -1>> depth) {
                 size_t samples = sequence.shape(0);
+                require_samples(samples);
                 require(levels.shape(0) == samples && id.shape(0) == samples && depth.shape(0) == samples,
                         "one table per sample");
                 require_picture(camera, id.shape(1), id.shape(2));
                 require_picture(camera, depth.shape(1), depth.shape(2));
-                nb::gil_scoped_release release;
-                std::lock_guard<std::mutex> lock(scene.frame_mutex);
+                hush::GilReleased release;
+                std::lock_guard<hush::FrameLock> lock(scene.frame_mutex);
                 hush::TileLists lists;
                 hush::begin_frame(scene, camera, lists);
                 hush::kernels().stochastic(scene, camera, lists, levels.data(), sequence.data(), (int)samples, threads,
                                            id.data(), depth.data());
             },
-            "camera"_a, "levels"_a, "sequence"_a, "threads"_a, "id"_a, "depth"_a)
+            "camera"_a, "levels"_array, "sequence"_array, "threads"_a, "id"_array, "depth"_array)
         .def(
             "sorted",
             [](hush::Scene& scene, const hush::Camera& camera, Array<const float, nb::shape<-1, -1, 3>> sh, Means means,
                Vector3 background, int threads, Pixels3 color, Pixels alpha, std::optional<Pixels> depth) {
                 hush::Colors colors = colors_of(sh, means, scene.count);
                 hush::SortedOutput out = output_of(camera, color, alpha, depth, nullptr, background);
-                nb::gil_scoped_release release;
-                std::lock_guard<std::mutex> lock(scene.frame_mutex);
+                hush::GilReleased release;
+                std::lock_guard<hush::FrameLock> lock(scene.frame_mutex);
                 hush::TileLists lists;
                 hush::begin_frame(scene, camera, lists);
                 hush::kernels().sorted(scene, camera, lists, colors, threads, out);
             },
-            "camera"_a, "sh"_a, "means"_a, "background"_a, "threads"_a, "color"_a, "alpha"_a, "depth"_a.none())
+            "camera"_a, "sh"_array, "means"_array, "background"_array, "threads"_a, "color"_array, "alpha"_array,
+            "depth"_array.none())
         .def(
             "exact",
             [](hush::Scene& scene, const hush::Camera& camera, Array<const float, nb::shape<-1, -1, 3>> sh, Means means,
@@ -141,41 +145,52 @@ NB_MODULE(_engine, m) {
                std::optional<Pixels3> variance) {
                 hush::Colors colors = colors_of(sh, means, scene.count);
                 hush::SortedOutput out = output_of(camera, color, alpha, depth, &variance, background);
-                nb::gil_scoped_release release;
-                std::lock_guard<std::mutex> lock(scene.frame_mutex);
+                hush::GilReleased release;
+                std::lock_guard<hush::FrameLock> lock(scene.frame_mutex);
                 hush::TileLists lists;
                 hush::begin_frame(scene, camera, lists);
                 hush::kernels().exact(scene, camera, lists, colors, threads, out);
             },
-            "camera"_a, "sh"_a, "means"_a, "background"_a, "threads"_a, "color"_a, "alpha"_a, "depth"_a.none(),
-            "variance"_a.none());
+            "camera"_a, "sh"_array, "means"_array, "background"_array, "threads"_a, "color"_array, "alpha"_array,
+            "depth"_array.none(), "variance"_array.none());
 
     m.def(
         "decode",
         [](Array<const int32_t, nb::shape<-1, -1, -1>> id, const hush::Camera& camera,
            Array<const float, nb::shape<-1, -1, 3>> sh, Means means, Vector3 background, int threads, Pixels3 color) {
-            hush::Colors colors = colors_of(sh, means, (int)sh.shape(0));
+            hush::Colors colors = colors_of(sh, means, sh.shape(0));
+            require_samples(id.shape(0));
             require_picture(camera, id.shape(1), id.shape(2));
             require_picture(camera, color.shape(0), color.shape(1));
-            nb::gil_scoped_release release;
+            hush::GilReleased release;
             hush::kernels().decode(id.data(), (int)id.shape(0), camera.width, camera.height, camera, colors, threads,
                                    background.data(), color.data());
         },
-        "id"_a, "camera"_a, "sh"_a, "means"_a, "background"_a, "threads"_a, "color"_a);
+        "id"_array, "camera"_a, "sh"_array, "means"_array, "background"_array, "threads"_a, "color"_array);
     m.def(
         "decode_view",
         [](Array<const int32_t, nb::shape<-1, -1, -1>> id, Array<const float, nb::shape<-1, -1, -1>> depth,
            Array<const float, nb::shape<-1, 10>> payload, Array<const float, nb::shape<3, 3>> axes, int threads,
            Array<float, nb::shape<-1, -1, 4>> view) {
-            for (int k = 0; k < 3; ++k)
-                if (depth.shape(k) != id.shape(k)) throw nb::value_error("depth has not the shape of the ids");
-            if (view.shape(0) != id.shape(1) || view.shape(1) != id.shape(2))
-                throw nb::value_error("the view has not the size of the ids");
-            nb::gil_scoped_release release;
+            require_samples(id.shape(0));
+            hush::require_picture_size(id.shape(1), id.shape(2));
+            hush::require_count(payload.shape(0));
+            for (int k = 0; k < 3; ++k) require(depth.shape(k) == id.shape(k), "depth has not the shape of the ids");
+            require(view.shape(0) == id.shape(1) && view.shape(1) == id.shape(2),
+                    "the view has not the size of the ids");
+            hush::GilReleased release;
             hush::kernels().decode_view(id.data(), depth.data(), (int)id.shape(0), (int)id.shape(2), (int)id.shape(1),
-                                        payload.data(), axes.data(), threads, view.data());
+                                        payload.data(), (int)payload.shape(0), axes.data(), threads, view.data());
         },
-        "id"_a, "depth"_a, "payload"_a, "axes"_a, "threads"_a, "view"_a);
+        "id"_array, "depth"_array, "payload"_array, "axes"_array, "threads"_a, "view"_array);
+
+    m.def(
+        "require_finite",
+        [](Array<const float> values, const std::string& name, int threads) {
+            hush::GilReleased release;
+            hush::require_finite(values.data(), values.size(), name.c_str(), threads);
+        },
+        "values"_array, "name"_a, "threads"_a, "Raise a ValueError that has this name if a value is NaN or infinite.");
 
     bind_spec(m);
     bind_denoise(m);
@@ -184,10 +199,10 @@ NB_MODULE(_engine, m) {
     bind_recycled(m);
     m.def(
         "peak_flops", [](int threads) { return hush::kernels().peak_flops(threads); }, "threads"_a,
-        nb::call_guard<nb::gil_scoped_release>(), "Multiplications and additions per second, at most.");
+        nb::call_guard<hush::GilReleased>(), "Multiplications and additions per second, at most.");
     m.def(
         "peak_bytes", [](int threads) { return hush::kernels().peak_bytes(threads); }, "threads"_a,
-        nb::call_guard<nb::gil_scoped_release>(), "Bytes per second from and to memory, at most.");
+        nb::call_guard<hush::GilReleased>(), "Bytes per second from and to memory, at most.");
     m.def("default_threads", &hush::default_threads);
     m.def(
         "instruction_sets",

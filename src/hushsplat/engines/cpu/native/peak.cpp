@@ -31,7 +31,7 @@ double fastest_seconds(int repeats, Work&& work) {
 
 double peak_flops(int threads) {
     constexpr int kRounds = 100000, kJobsPerThread = 8;
-    const int jobs = kJobsPerThread * threads;
+    const int jobs = kJobsPerThread * thread_count(threads);
     const double seconds = fastest_seconds(5, [&] {
         parallel_for(jobs, threads, [](int job) {
             f32x8 sum[kChains];

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "footprint.h"
@@ -39,11 +40,11 @@ public:
 
     // Lists the Gaussians of a patch of tile `index`.
     void list(Scene& scene, const Camera& camera, const TileLists& lists, int index, const Tile& patch) {
-        const size_t most = (size_t)(lists.begin[index + 1] - lists.begin[index]) * kChunk;
+        const size_t most = (lists.begin[index + 1] - lists.begin[index]) * kChunk;
         entries.resize(most);
         scratch_.resize(most);
         size_t n = 0;
-        for (int entry = lists.begin[index]; entry < lists.begin[index + 1]; ++entry) {
+        for (size_t entry = lists.begin[index]; entry < lists.begin[index + 1]; ++entry) {
             const int chunk = lists.chunk[entry];
             ensure_projected(scene, camera, chunk);
             each_in_tile(scene, chunk, patch, [&](int slot) {
@@ -63,7 +64,7 @@ public:
                Meet&& meet, Visit&& visit) {
         int since = 0;  // Gaussians since the last look
         for (int step = index * kLevels; step < (index + 1) * kLevels && cell.open; ++step) {
-            Reach *reach = &reaches_[steps_[step]], *end = &reaches_[steps_[step + 1]];
+            Reach *reach = reaches_.get() + steps_[step], *end = reaches_.get() + steps_[step + 1];
             if (reach == end) continue;
             if (since >= kBatch) settle(cell, bound_of(step % kLevels), stop, visit), since = 0;
             std::sort(reach, end, [](const Reach& a, const Reach& b) { return a.order > b.order; });
@@ -113,6 +114,7 @@ private:
             most = std::max(most, scene.nearest[at]);
             least = std::min(least, scene.projected[at].inverse_depth);
         }
+        if (reaches > 0x7fffffff) throw std::length_error("too many Gaussians meet in one place of the picture");
         most_ = word_of(most);
         const uint32_t range = least < most ? most_ - word_of(least) : 0;
         for (shift_ = 0; range >> shift_ >= kLevels;) ++shift_;

@@ -4,6 +4,9 @@
 #include <new>
 #include <vector>
 
+#if !defined(_WIN32)
+#include <pthread.h>
+#endif
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -34,6 +37,13 @@ struct Pool {
         return *pool;
     }
 };
+
+#if !defined(_WIN32)
+// No thread is at the pool while the process forks, so that the child finds it whole and can use it.
+void hold() { Pool::instance().mutex.lock(); }
+void let_go() { Pool::instance().mutex.unlock(); }
+[[maybe_unused]] const int fork_handlers = pthread_atfork(hold, let_go, let_go);
+#endif
 
 }  // namespace
 

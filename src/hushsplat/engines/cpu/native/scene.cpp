@@ -2,10 +2,12 @@
 // chunks.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <stdexcept>
+#include <string>
 
 #include "engine.h"
-#include "threads.h"
 
 namespace hush {
 namespace {
@@ -39,6 +41,14 @@ Extent central_extent(const float* means, const std::vector<int32_t>& index) {
     return e;
 }
 
+// NaN becomes 0.
+float clamped(float v, float most) { return v > 0 ? std::min(v, most) : 0; }
+
+uint64_t next_serial() {
+    static std::atomic<uint64_t> last{0};
+    return ++last;
+}
+
 struct Keyed {
     uint64_t key;
     int32_t index;
@@ -59,16 +69,35 @@ void rotation_matrix(const float* q, float r[9]) {
 
 }  // namespace
 
+void require_finite(const float* values, size_t count, const char* name, int threads) {
+    constexpr size_t kBlock = size_t(1) << 20;
+    std::atomic<bool> finite{true};
+    parallel_for((int)((count + kBlock - 1) / kBlock), threads, [&](int job) {
+        uint32_t most = 0;
+        for (size_t k = job * kBlock; k < std::min(count, (job + 1) * kBlock); ++k) {
+            uint32_t bits;
+            std::memcpy(&bits, values + k, 4);
+            most = std::max(most, bits & 0x7fffffffu);
+        }
+        if (most >= 0x7f800000u) finite = false;  // the bits of infinity; those of NaN come after
+    });
+    if (!finite) throw std::invalid_argument(std::string(name) + " holds values that are not finite");
+}
+
 Scene::Scene(const float* means, const float* scales, const float* rotations, const float* opacities, int count_,
              bool surfels_, int threads, bool all)
-    : count(count_), chunks(0), surfels(surfels_) {
+    : serial(next_serial()), count(count_), chunks(0), surfels(surfels_) {
+    const int columns = surfels ? 2 : 3;
+    require_finite(means, 3 * (size_t)count, "means", threads);
+    require_finite(scales, (size_t)columns * count, "scales", threads);
+    require_finite(rotations, 4 * (size_t)count, "rotations", threads);
+    require_finite(opacities, count, "opacities", threads);
     std::vector<int32_t> seen;
     seen.reserve(count);
     for (int k = 0; k < count; ++k)
         if (all || opacities[k] >= 1.0f / 255) seen.push_back(k);
     if (seen.empty()) return;
 
-    const int columns = surfels ? 2 : 3;
     auto radius = [&](int k) {
         float r = 0;
         for (int c = 0; c < columns; ++c) r = std::max(r, scales[(size_t)columns * k + c]);
@@ -89,10 +118,10 @@ Scene::Scene(const float* means, const float* scales, const float* rotations, co
         for (int axis = 0; axis < 3; ++axis) {
             float middle = 0.5f * (extent.low[axis] + extent.high[axis]);
             float at = (means[3 * (size_t)seen[k] + axis] - middle) / side * cells + 2 * cells;
-            key |= spread_bits((uint64_t)std::clamp(at, 0.0f, 4 * cells - 1)) << axis;
+            key |= spread_bits((uint64_t)clamped(at, 4 * cells - 1)) << axis;
         }
         // Large Gaussians get chunks of their own: one of them would blow up its neighbours' bounds.
-        int size_class = std::clamp((int)(std::log2(radius(seen[k]) / typical) / 2), 0, 7);
+        int size_class = (int)clamped(std::log2(radius(seen[k]) / typical) / 2, 7);
         order[k] = {(uint64_t)size_class << 60 | key, seen[k]};
     }
     std::sort(order.begin(), order.end(),
@@ -194,15 +223,30 @@ bool chunk_box(const Bounds& bounds, const Camera& camera, int box[4], float* le
         return true;
     }
     const float margin = 4;  // px: the low-pass (2.4), the dilation (1.9) and rounding
-    auto pixel = [](float v, float limit) { return (int)std::clamp(v, 0.0f, limit); };
-    box[0] = pixel(camera.fx * x_low + camera.cx - margin, camera.width);
-    box[1] = pixel(camera.fx * x_high + camera.cx + margin, camera.width);
-    box[2] = pixel(camera.fy * y_low + camera.cy - margin, camera.height);
-    box[3] = pixel(camera.fy * y_high + camera.cy + margin, camera.height);
+    // An end that is not a number may be anywhere.
+    auto first = [](float v, float limit) { return (int)clamped(v, limit); };
+    auto last = [](float v, float limit) { return (int)(v < limit ? std::max(v, 0.0f) : limit); };
+    box[0] = first(camera.fx * x_low + camera.cx - margin, camera.width);
+    box[1] = last(camera.fx * x_high + camera.cx + margin, camera.width);
+    box[2] = first(camera.fy * y_low + camera.cy - margin, camera.height);
+    box[3] = last(camera.fy * y_high + camera.cy + margin, camera.height);
     return box[0] < box[1] && box[2] < box[3];
 }
 
 }  // namespace
+
+void await_projected(std::atomic<uint8_t>& state) {
+    constexpr int kSpins = 1000;  // ours: a chunk takes less, unless the machine gives its thread no time
+    for (int spin = 0; spin < kSpins; ++spin) {
+        if (state.load(std::memory_order_acquire) == 2) return;
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+    }
+    uint8_t seen = 1;
+    if (!state.compare_exchange_strong(seen, 3, std::memory_order_acq_rel) && seen == 2) return;
+    wait_until(state, 2);
+}
 
 void begin_frame(Scene& scene, const Camera& camera, TileLists& lists) {
     lists.columns = (camera.width + kTile - 1) / kTile;
@@ -235,7 +279,7 @@ void begin_frame(Scene& scene, const Camera& camera, TileLists& lists) {
     for (const Seen& s : seen) each_tile(s, [&](int tile) { ++lists.begin[tile + 1]; });
     for (int tile = 0; tile < tiles; ++tile) lists.begin[tile + 1] += lists.begin[tile];
     lists.chunk.resize(lists.begin[tiles]);
-    std::vector<int> cursor(lists.begin.begin(), lists.begin.end() - 1);
+    std::vector<size_t> cursor(lists.begin.begin(), lists.begin.end() - 1);
     for (const Seen& s : seen) each_tile(s, [&](int tile) { lists.chunk[cursor[tile]++] = s.chunk; });
 }
 

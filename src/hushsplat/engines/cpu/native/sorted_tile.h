@@ -107,11 +107,11 @@ HUSH_INLINE bool visible(const OpenTile& buffers, const Footprint& f) {
 inline size_t list_tile(Scene& scene, const Camera& camera, const TileLists& lists, int index, Buffer<Entry>& entries) {
     static thread_local Buffer<Entry> scratch;
     const Tile tile = tile_at(lists, camera, index);
-    const size_t most = (size_t)(lists.begin[index + 1] - lists.begin[index]) * kChunk;
+    const size_t most = (lists.begin[index + 1] - lists.begin[index]) * kChunk;
     entries.resize(most);
     scratch.resize(most);
     size_t n = 0;
-    for (int entry = lists.begin[index]; entry < lists.begin[index + 1]; ++entry) {
+    for (size_t entry = lists.begin[index]; entry < lists.begin[index + 1]; ++entry) {
         const int chunk = lists.chunk[entry];
         ensure_projected(scene, camera, chunk);
         each_in_tile(scene, chunk, tile, [&](int slot) {

@@ -116,8 +116,8 @@ __attribute__((noinline)) void draw(TileBuffers& buffers, const Levels& levels, 
     }
 }
 
-HUSH_INLINE uint32_t anchor(float center) {  // the pixel of the centre, as render/sampling.py
-    center = center < -1e6f ? -1e6f : center > 1e6f ? 1e6f : center;
+HUSH_INLINE uint32_t anchor(float center) {                           // the pixel of the centre, as render/sampling.py
+    center = center > -1e6f ? center < 1e6f ? center : 1e6f : -1e6f;  // so that NaN becomes a number
     return (uint32_t)(int32_t)std::floor(center);
 }
 
@@ -144,7 +144,8 @@ struct Batch {
         uint8_t bucket[kWanted + kChunk];
         int begin[kBuckets + 1] = {};
         for (int k = 0; k < count; ++k) {
-            bucket[k] = (uint8_t)((high - nearness[k]) * scale);
+            const float at = (high - nearness[k]) * scale;
+            bucket[k] = at < kBuckets ? (uint8_t)at : 0;  // NaN where the nearest is infinitely near
             ++begin[bucket[k] + 1];
         }
         for (int k = 0; k < kBuckets; ++k) begin[k + 1] += begin[k];
@@ -175,7 +176,7 @@ __attribute__((noinline)) void draw_tile(Scene& scene, const Camera& camera, con
     const Tile tile = tile_at(lists, camera, index);
     buffers.clear(tile);
     Batch batch;
-    for (int entry = lists.begin[index]; entry < lists.begin[index + 1];) {
+    for (size_t entry = lists.begin[index]; entry < lists.begin[index + 1];) {
         batch.count = 0;
         for (; entry < lists.begin[index + 1] && batch.count < Batch::kWanted; ++entry) {
             const int chunk = lists.chunk[entry];

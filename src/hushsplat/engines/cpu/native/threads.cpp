@@ -1,16 +1,20 @@
 #include "threads.h"
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#if !defined(_WIN32)
+#include <pthread.h>
+#endif
+
 namespace hush {
 namespace {
+
+thread_local bool in_job = false;
 
 struct Batch {
     void (*job)(void*, int);
@@ -24,6 +28,7 @@ struct Batch {
     std::mutex error_mutex;
 
     void work() {
+        in_job = true;
         try {
             for (int index; (index = next.fetch_add(1)) < count;) job(context, index);
         } catch (...) {
@@ -31,17 +36,13 @@ struct Batch {
             error = std::current_exception();
             next = count;
         }
+        in_job = false;
     }
 };
 
 // Helpers sleep until a batch is posted. Batches of different callers run one after the other.
 class Pool {
 public:
-    static Pool& instance() {
-        static Pool* pool = new Pool;  // never destroyed: helpers may still sleep in it when the process exits
-        return *pool;
-    }
-
     void run(int count, int threads, void (*job)(void*, int), void* context) {
         std::lock_guard<std::mutex> one_at_a_time(callers_);
         Batch batch;
@@ -51,9 +52,9 @@ public:
         batch.wanted = threads - 1;
         {
             std::lock_guard<std::mutex> lock(mutex_);
-            while ((int)helpers_.size() < batch.wanted) {
-                helpers_.emplace_back([this] { help(); });
-                helpers_.back().detach();
+            while (helpers_ < batch.wanted) {
+                std::thread([this] { help(); }).detach();
+                ++helpers_;
             }
             current_ = &batch;
             ++generation_;
@@ -85,24 +86,85 @@ private:
 
     std::mutex callers_, mutex_;
     std::condition_variable wake_, done_;
-    std::vector<std::thread> helpers_;
+    int helpers_ = 0;
     Batch* current_ = nullptr;
     unsigned long generation_ = 0;
 };
+
+// What belongs to one process. A child must not use its parent's: the helpers are not there, and a thread that is not
+// there either may hold a mutex.
+struct Process {
+    Pool pool;
+    std::mutex mutex;
+    std::condition_variable changed;  // a FrameLock was released, or a state that somebody waits for has come
+
+    static Process& here();
+};
+
+std::atomic<Process*> process{nullptr};
+std::atomic<unsigned> process_number{1};  // one more in a child
+
+// Never destroyed: helpers may still sleep in it when the process exits.
+Process& Process::here() {
+    Process* found = process.load(std::memory_order_acquire);
+    if (found) return *found;
+    auto* fresh = new Process;
+    if (process.compare_exchange_strong(found, fresh, std::memory_order_acq_rel)) return *fresh;
+    delete fresh;  // another thread was first
+    return *found;
+}
+
+#if !defined(_WIN32)
+[[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, [] {
+    process = nullptr;
+    ++process_number;
+});
+#endif
 
 }  // namespace
 
 int default_threads() { return std::max(1u, std::thread::hardware_concurrency()); }
 
+int thread_count(int wanted) { return std::min(wanted > 0 ? wanted : default_threads(), kMostThreads); }
+
 void run_jobs(int count, int threads, void (*job)(void*, int), void* context) {
     if (count <= 0) return;
-    if (threads <= 0) threads = default_threads();
-    threads = std::min({threads, count, 256});
-    if (threads == 1) {
+    threads = std::min(thread_count(threads), count);
+    if (threads == 1 || in_job) {
         for (int index = 0; index < count; ++index) job(context, index);
         return;
     }
-    Pool::instance().run(count, threads, job, context);
+    Process::here().pool.run(count, threads, job, context);
+}
+
+void FrameLock::lock() {
+    Process& here = Process::here();
+    std::unique_lock<std::mutex> lock(here.mutex);
+    here.changed.wait(lock, [&] { return held_by_ != process_number; });
+    held_by_ = process_number;
+}
+
+void FrameLock::unlock() {
+    Process& here = Process::here();
+    {
+        std::lock_guard<std::mutex> lock(here.mutex);
+        held_by_ = 0;
+    }
+    here.changed.notify_all();
+}
+
+void wait_until(const std::atomic<uint8_t>& state, uint8_t wanted) {
+    Process& here = Process::here();
+    std::unique_lock<std::mutex> lock(here.mutex);
+    here.changed.wait(lock, [&] { return state.load(std::memory_order_acquire) == wanted; });
+}
+
+void wake_waiting() {
+    Process& here = Process::here();
+    {
+        std::lock_guard<std::mutex> lock(here.mutex);
+    }  // whoever looked before the store is asleep by now
+    here.changed.notify_all();
 }
 
 }  // namespace hush
