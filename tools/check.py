@@ -25,7 +25,12 @@ SOURCES = (*(ROOT / "src").rglob("native/*.h"), *(ROOT / "src").rglob("native/*.
 CHECKS = (
     (PYTHON, "-m", "ruff", "check", "."),
     (PYTHON, "-m", "ruff", "format", "--check", "."),
-    (str(SCRIPTS / "clang-format"), "--dry-run", "--Werror", *(str(path.relative_to(ROOT)) for path in sorted(SOURCES))),
+    (
+        str(SCRIPTS / "clang-format"),
+        "--dry-run",
+        "--Werror",
+        *(str(path.relative_to(ROOT)) for path in sorted(SOURCES)),
+    ),
     (PYTHON, "-m", "mypy"),
     (str(SCRIPTS / "lint-imports"),),
     (PYTHON, "-m", "pytest", "-q", "-n", "2"),

@@ -6,10 +6,10 @@ from pathlib import Path
 import native_calls
 import numpy as np
 import pytest
+from hushsplat.engines.cpu.decode import decode_channels, decode_color, decode_neural_view
 from native_calls import CALLS, COUNT
 
 from hushsplat.engines.cpu import _engine
-from hushsplat.engines.cpu.decode import decode_channels, decode_color, decode_neural_view
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError
 from hushsplat.types.gaussians import Gaussians

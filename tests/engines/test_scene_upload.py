@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hushsplat.engines.cpu.prepare import prepare
+from hushsplat.engines.cpu.render_names import METHODS, RenderOptions, render
 from native_calls import surfels
 from random_scenes import crowd, odd_camera
 
 from hushsplat.engines.cpu import _engine
-from hushsplat.engines.cpu.prepare import prepare
-from hushsplat.engines.cpu.render_names import METHODS, RenderOptions, render
 from hushsplat.engines.torch.raster import Rasterizer, SurfelTensors
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians
