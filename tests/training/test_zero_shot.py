@@ -143,7 +143,7 @@ def test_a_single_round_has_the_full_rate() -> None:
 
 
 def test_gradients_are_clipped_and_rates_differ(chain: RecordedChain) -> None:
-    """With a clip below Adam's epsilon nothing moves; else the two networks move by their own rates."""
+    """With a clip below Adam's epsilon nothing moves; else networks and gamma move by their own rates."""
     start = DenoiserNetworks().to_weights()
     still = train_zero_shot([chain], ZeroShotSettings(rounds=1, steps=1, sample_share=1.0, clip_gradient=1e-12), start)
     moved = train_zero_shot([chain], ZeroShotSettings(rounds=1, steps=1, sample_share=1.0, rate=1e-3), start)
@@ -157,3 +157,4 @@ def test_gradients_are_clipped_and_rates_differ(chain: RecordedChain) -> None:
         1e-3, rel=0.05
     )
     assert max(size for name, size in largest.items() if name.startswith("denoised")) == pytest.approx(2e-3, rel=0.05)
+    assert largest["gate.gamma"] == pytest.approx(1e-2, rel=0.05)
