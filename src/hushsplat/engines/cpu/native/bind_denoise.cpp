@@ -24,7 +24,6 @@ void require_size(const hush::DenoiseStep& step, const T& array) {
 }  // namespace
 
 void bind_denoise(nb::module_& m) {
-    
     m.def(
         "denoise",
         [](Array<const float, nb::shape<-1, -1, 3>> color, Array<const float, nb::shape<-1, -1>> depth,
@@ -32,8 +31,8 @@ void bind_denoise(nb::module_& m) {
            std::optional<Array<const float, nb::shape<-1, -1, hush::kStateFloats>>> previous, bool is_static,
            Array<const float, nb::shape<4>> intrinsics, Array<const float, nb::shape<4>> previous_intrinsics,
            Array<const float, nb::shape<3, 4>> motion, Array<const float, nb::shape<-1>> weights,
-           const hush::DenoiserSettings& settings, int threads, Array<float, nb::shape<-1, -1, hush::kStateFloats>> state,
-           Array<float, nb::shape<-1, -1, 3>> shown,
+           const hush::DenoiserSettings& settings, int threads,
+           Array<float, nb::shape<-1, -1, hush::kStateFloats>> state, Array<float, nb::shape<-1, -1, 3>> shown,
            std::optional<Array<float, nb::shape<-1, -1, hush::kViewFloats>>> views) {
             hush::require_picture_size(color.shape(0), color.shape(1));
             hush::DenoiseStep step{};
