@@ -11,6 +11,7 @@ from typing import Any
 from hushsplat.engines.base import Engine, Scene
 from hushsplat.methods import Denoiser, EngineDenoiser, configure, drawn_by
 from hushsplat.spec.denoisers import ConfiguredDenoiser
+from hushsplat.spec.state import ACTIVE_SET
 from hushsplat.types.camera import Camera
 from hushsplat.types.image import Image
 from hushsplat.types.options import Noise, RenderOptions
@@ -43,6 +44,13 @@ class Raw:
     def step(self, observation: Any, camera: Camera, state: Any, with_views: bool = False) -> tuple[Any, None]:
         """The frame's own colour, alpha and depth."""
         return observation.image(), None
+
+
+@dataclass(frozen=True)
+class _OnActiveSet:
+    """A method that finds and blends the Gaussians that matter, and takes no noisy frame."""
+
+    configured: ConfiguredDenoiser
 
 
 class Stream:
@@ -88,7 +96,7 @@ class Stream:
         """The same in parts: None after each piece of work, so that others can take turns, and the frame at last."""
         passes: dict[str, float] = {}
         observation = None
-        if any(not isinstance(method, str) for method in self._methods):
+        if any(not isinstance(method, (str, _OnActiveSet)) for method in self._methods):
             observation = self.observe(camera, passes)
             yield None
         yield from self._draw(camera, observation, passes, with_views)
@@ -131,7 +139,13 @@ class Stream:
                 continue
             state = self._resized(self.states[index], camera)
             with _timed(passes, _name(method)):
-                image, self.states[index] = method.step(observation, camera, state, wanted[index])
+                if isinstance(method, _OnActiveSet):
+                    noise = replace(self.noise, frame=self.number)
+                    image, self.states[index] = self.engine.draw_active_set(
+                        method.configured, self.scene, camera, noise, state, self.options
+                    )
+                else:
+                    image, self.states[index] = method.step(observation, camera, state, wanted[index])
             images.append(image)
             yield None
         frame = StreamFrame(self.number, camera, tuple(images), observation, passes)
@@ -159,15 +173,19 @@ class Stream:
             return state
         return self.engine.resize(state, camera)
 
-    def _chosen(self, method: MethodLike) -> str | Denoiser:
-        """Blended methods stay names, everything that takes the stream becomes a denoiser."""
+    def _chosen(self, method: MethodLike) -> str | Denoiser | _OnActiveSet:
+        """Blended methods stay names, what takes noisy frames becomes a denoiser, an active set draws by itself."""
         if isinstance(method, ConfiguredDenoiser):
+            if method.layout is ACTIVE_SET:
+                return _OnActiveSet(method)
             return EngineDenoiser(method, self.engine, self.options)
         if not isinstance(method, str):
             return method
         found = drawn_by(method, self.scene is not None and self.scene.has_payload)
         if found.kind == "blended":
             return found.name
+        if found.kind == "active":
+            return _OnActiveSet(configure(found.name))
         if not found.is_denoiser:
             return Raw()
         return EngineDenoiser(configure(found.name), self.engine, self.options)
@@ -183,11 +201,11 @@ def _last(parts: Iterator[StreamFrame | None]) -> StreamFrame:
     return frame
 
 
-def _name(method: str | Denoiser) -> str:
+def _name(method: str | Denoiser | _OnActiveSet) -> str:
     """For timings, and to find its state; the raw stream takes no time worth telling and keeps nothing."""
     if isinstance(method, str):
         return method
-    if isinstance(method, EngineDenoiser):
+    if isinstance(method, (EngineDenoiser, _OnActiveSet)):
         return method.configured.name
     return "" if isinstance(method, Raw) else type(method).__name__
 

@@ -75,6 +75,9 @@ class State(Protocol):
     def camera(self) -> Camera:
         """Of the frame it was made by."""
 
+    def numpy(self) -> Any:
+        """Read back."""
+
 
 @runtime_checkable
 class Image(Protocol):
@@ -114,6 +117,17 @@ class Engine(Protocol):
         with_views: bool = False,
     ) -> tuple[Image, State]:
         """One frame of the stream, denoised, and the state for the next one; a pure function of its inputs."""
+
+    def draw_active_set(
+        self,
+        denoiser: ConfiguredDenoiser,
+        scene: Any,
+        camera: Camera,
+        noise: Noise,
+        state: Any,
+        options: RenderOptions,
+    ) -> tuple[Image, State]:
+        """One frame of `active-set` or `sorted`: the Gaussians that matter, blended; and the set for the next frame."""
 
     def resize(self, state: Any, camera: Camera) -> State | None:
         """The state for a picture of another size; None if the method starts anew."""

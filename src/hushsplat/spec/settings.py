@@ -13,6 +13,7 @@ from hushsplat.types.settings import Settings, Slider, documented, setting
 
 TrustMode = Literal["learned", "one", "heuristic"]
 GateMode = Literal["learned", 0, 1]
+Discovery = Literal["everything", "tiles", "stream"]
 
 
 @documented
@@ -263,4 +264,69 @@ TUNED_SVGF = SvgfSettings(
     feedback=False,
 )
 
-DECLARED_SETTINGS = (DenoiserSettings, MeanSettings, TaaSettings, StTaaSettings, SvgfSettings)
+
+@documented
+@dataclass(frozen=True)
+class ActiveSetSettings(Settings):
+    """Settings of `active-set` and `sorted`: how much is left out, and where new members come from."""
+
+    error: ClassVar[type[HushsplatError]] = DenoiseError
+
+    prune: float = setting(
+        1 / 192,
+        "a Gaussian is left out of a 4×4 px cell in which its weight stays below this.",
+        low=1e-6,
+        high=0.5,
+        source="Ours; benchmarks/active_set.py",
+    )
+    stop: float = setting(0.01, "transmittance at which a cell is finished.", low=1e-6, high=0.5, source="Ours")
+    reach_px: float = setting(
+        2.0,
+        "slack around the place in the last frame whose transmittance is read.",
+        unit="px",
+        low=0,
+        high=64,
+        source="Ours",
+    )
+    ellipse_error: float = setting(
+        1 / 64,
+        "how far one ellipse may be off in alpha before the ray form is used; 0: always the ray form.",
+        low=0,
+        high=1,
+        source="Ours",
+    )
+    discovery: Discovery = setting(
+        "tiles",
+        "where new members come from: everything (no set is kept), tiles (all Gaussians in some tiles of each frame), "
+        "or stream (winners of the stochastic raster in some tiles of each frame).",
+        source="Ours",
+    )
+    period: int = setting(
+        32,
+        "each tile of 64×64 px is searched so often, and at once where nothing is known.",
+        unit="frames",
+        low=1,
+        high=1000000,
+        source="Ours",
+    )
+    parallax_px: float = setting(
+        16.0,
+        "a tile is searched as well when near and far have moved apart by this in it.",
+        unit="px",
+        low=1e-6,
+        high=1e9,
+        source="Ours",
+    )
+    first_samples: int = setting(
+        3, "samples per pixel of `stream` where nothing is known yet.", low=1, high=4, source="Ours"
+    )
+
+
+QUALITY = {  # presets of active-set
+    "fast": ActiveSetSettings(prune=1 / 128, stop=0.02),
+    "balanced": ActiveSetSettings(),
+    "best": ActiveSetSettings(prune=1 / 255, stop=1 / 255, ellipse_error=1 / 256),
+}
+SORTED = ActiveSetSettings(discovery="everything")
+
+DECLARED_SETTINGS = (DenoiserSettings, MeanSettings, TaaSettings, StTaaSettings, SvgfSettings, ActiveSetSettings)

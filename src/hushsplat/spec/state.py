@@ -87,6 +87,7 @@ SVGF = StateLayout(
         Channel("spare", 1, "unused"),
     ),
 )
+ACTIVE_SET = StateLayout("active-set", ())  # nothing per pixel: a bit per Gaussian and depths per 4×4 px cell
 LAYOUTS = {layout.name: layout for layout in (TEMPORAL, MEAN, TAA, ST_TAA, SVGF)}
 
 

@@ -53,6 +53,43 @@ class Scene:
         variance: _Floats | None,
     ) -> None: ...
 
+class ActiveSet:
+    @property
+    def frame(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def members(self) -> int: ...
+    @property
+    def fresh(self) -> int: ...
+    @property
+    def entries(self) -> int: ...
+    @property
+    def pairs(self) -> int: ...
+    @property
+    def rays(self) -> int: ...
+    @property
+    def searched(self) -> int: ...
+    @property
+    def stage_ms(self) -> dict[str, float]: ...
+    def is_member(self, scene: Scene, out: NDArray[np.bool_]) -> None: ...
+
+def draw_active_set(
+    scene: Scene,
+    camera: Camera,
+    sh: _Floats,
+    means: _Floats,
+    background: _Floats,
+    settings: ActiveSetSettings,
+    levels: _Floats,
+    sequence: NDArray[np.uint32],
+    previous: ActiveSet | None,
+    threads: int,
+    color: _Floats,
+    alpha: _Floats,
+    depth: _Floats | None,
+) -> ActiveSet: ...
+
 class Surfels:
     def __init__(
         self, means: _Floats, scales: _Floats, rotations: _Floats, opacities: _Floats, sh: _Floats
@@ -184,6 +221,17 @@ class SvgfSettings:
     feedback: bool
     far_depth: float
     static_tolerance: float
+    def __init__(self) -> None: ...
+
+class ActiveSetSettings:
+    prune: float
+    stop: float
+    reach_px: float
+    ellipse_error: float
+    discovery: int
+    period: int
+    parallax_px: float
+    first_samples: int
     def __init__(self) -> None: ...
 
 VIEW_FLOATS: int

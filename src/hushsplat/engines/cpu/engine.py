@@ -10,7 +10,7 @@ from jaxtyping import Float32
 from numpy import ndarray as Array
 from PIL import Image as Pillow
 
-from hushsplat.engines.cpu import _engine, baselines, denoise
+from hushsplat.engines.cpu import _engine, active_set, baselines, denoise
 from hushsplat.engines.cpu.arrays import empty_float32, empty_int32, native_background, native_camera
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.sampling import key_salt, level_table, sequence_index
@@ -107,8 +107,23 @@ class CpuEngine:
         step = denoise.step if denoiser.layout.name == "temporal" else baselines.step
         return step(denoiser, observation.numpy(), camera, state, options.threads, with_views)
 
-    def resize(self, state: State, camera: Camera) -> State | None:
-        """A temporal state at another picture size with a short history; baselines start anew."""
+    def draw_active_set(
+        self,
+        denoiser: ConfiguredDenoiser,
+        scene: CpuScene,
+        camera: Camera,
+        noise: Noise,
+        state: Any,
+        options: RenderOptions,
+    ) -> tuple[Image, active_set.ActiveState]:
+        """One frame of `active-set` or `sorted`."""
+        check_state_of(state, denoiser.name)
+        return active_set.draw(denoiser, scene.native, scene.gaussians, camera, noise, state, options)
+
+    def resize(self, state: Any, camera: Camera) -> Any:
+        """A temporal state at another picture size with a short history; baselines start anew, sets stay."""
+        if isinstance(state, active_set.ActiveState):
+            return state  # who is in the set does not depend on the picture's size
         if (camera.height, camera.width) == state.values.shape[:2]:
             return state
         if state.layout.name != "temporal":

@@ -112,6 +112,18 @@ class TorchEngine:
             image, after = run(self._with(denoiser), observation, camera, state, settings)
         return image, replace(after, method=denoiser.name)
 
+    def draw_active_set(
+        self,
+        denoiser: ConfiguredDenoiser,
+        scene: TorchScene,
+        camera: Camera,
+        noise: Noise,
+        state: Any,
+        options: RenderOptions,
+    ) -> tuple[Any, Any]:
+        """Not here: its limit is `reference`, and tests/engines/twin_active_set.py is its twin."""
+        raise RenderError(f"the torch engine does not draw {denoiser.name}; use the cpu engine, or method reference.")
+
     def resize(self, state: Any, camera: Camera) -> Any:
         """A temporal state at another picture size with a short history; baselines start anew."""
         if (camera.height, camera.width) == tuple(state.values.shape[:2]):

@@ -199,6 +199,48 @@ void bind_spec(nb::module_& m) {
             [](hush::SvgfSettings& self, float value) {
                 self.static_tolerance = (float)in_range(value, 0, 1, "static_tolerance is out of range");
             });
+    nb::class_<hush::ActiveSetSettings>(m, "ActiveSetSettings")
+        .def("__init__", [](hush::ActiveSetSettings* self) { new (self) hush::ActiveSetSettings{}; })
+        .def_prop_rw("prune",
+            [](const hush::ActiveSetSettings& self) { return (float)self.prune; },
+            [](hush::ActiveSetSettings& self, float value) {
+                self.prune = (float)in_range(value, 1e-06, 0.5, "prune is out of range");
+            })
+        .def_prop_rw("stop",
+            [](const hush::ActiveSetSettings& self) { return (float)self.stop; },
+            [](hush::ActiveSetSettings& self, float value) {
+                self.stop = (float)in_range(value, 1e-06, 0.5, "stop is out of range");
+            })
+        .def_prop_rw("reach_px",
+            [](const hush::ActiveSetSettings& self) { return (float)self.reach_px; },
+            [](hush::ActiveSetSettings& self, float value) {
+                self.reach_px = (float)in_range(value, 0, 64, "reach_px is out of range");
+            })
+        .def_prop_rw("ellipse_error",
+            [](const hush::ActiveSetSettings& self) { return (float)self.ellipse_error; },
+            [](hush::ActiveSetSettings& self, float value) {
+                self.ellipse_error = (float)in_range(value, 0, 1, "ellipse_error is out of range");
+            })
+        .def_prop_rw("discovery",
+            [](const hush::ActiveSetSettings& self) { return (int)self.discovery; },
+            [](hush::ActiveSetSettings& self, int value) {
+                self.discovery = (hush::Discovery)in_range(value, 0, 2, "discovery is out of range");
+            })
+        .def_prop_rw("period",
+            [](const hush::ActiveSetSettings& self) { return (int)self.period; },
+            [](hush::ActiveSetSettings& self, int value) {
+                self.period = (int)in_range(value, 1, 1000000, "period is out of range");
+            })
+        .def_prop_rw("parallax_px",
+            [](const hush::ActiveSetSettings& self) { return (float)self.parallax_px; },
+            [](hush::ActiveSetSettings& self, float value) {
+                self.parallax_px = (float)in_range(value, 1e-06, 1e+09, "parallax_px is out of range");
+            })
+        .def_prop_rw("first_samples",
+            [](const hush::ActiveSetSettings& self) { return (int)self.first_samples; },
+            [](hush::ActiveSetSettings& self, int value) {
+                self.first_samples = (int)in_range(value, 1, 4, "first_samples is out of range");
+            });
     m.attr("VIEW_FLOATS") = hush::kViewFloats;
     m.attr("DENOISER_FLOATS") = sizeof(hush::DenoiserWeights) / sizeof(float);
 }

@@ -16,6 +16,8 @@ namespace hush {
 struct DenoiseStep;   // denoise.h
 struct BaselineStep;  // baselines.h
 struct SvgfSettings;
+struct ActiveJob;  // active_set.h
+struct RandomLevels;
 
 constexpr int kChunk = 128;  // Gaussians per chunk: neighbours in space, projected together
 constexpr int kTile = 64;    // px: side of the square that one job draws; its buffers stay in cache
@@ -229,6 +231,7 @@ struct Kernels {
     void (*baseline_st_taa)(const BaselineStep& step, float cap, float reach);
     void (*baseline_taa)(const BaselineStep& step, float cap, float gamma);
     void (*baseline_svgf)(const BaselineStep& step, const SvgfSettings& settings);
+    void (*active_set)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const ActiveJob&);
 };
 
 const Kernels& kernels();               // the best this machine can run, unless chosen otherwise

@@ -14,7 +14,7 @@ const Kernels HUSH_JOIN(kernels_, HUSH_ISA) = {
     HUSH_ISA::exact,        HUSH_ISA::sorted_gradient, HUSH_ISA::exact_gradient, HUSH_ISA::ssim,
     HUSH_ISA::adam,         HUSH_ISA::decode,          HUSH_ISA::decode_view,    HUSH_ISA::peak_flops,
     HUSH_ISA::peak_bytes,   HUSH_ISA::denoise,         HUSH_ISA::baseline_mean,  HUSH_ISA::baseline_st_taa,
-    HUSH_ISA::baseline_taa, HUSH_ISA::baseline_svgf,
+    HUSH_ISA::baseline_taa, HUSH_ISA::baseline_svgf,   HUSH_ISA::active_set,
 };
 
 }  // namespace hush

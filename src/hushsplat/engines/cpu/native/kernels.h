@@ -18,6 +18,11 @@ void exact_gradient(Scene&, const Camera&, const TileLists&, const Colors&, int 
                     const GradientJob&);
 double ssim(const float* first, const float* second, int width, int height, int threads, float* by_first);
 void adam(const AdamStep&, int threads);
+// Who is seen joins the set: `samples`[tile] times in each tile, 0 leaves it out. Of two at one depth the smaller slot
+// wins.
+void discover(Scene&, const Camera&, const TileLists&, const RandomLevels&, const uint8_t* samples, int threads,
+              uint64_t* members);
+void active_set(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const ActiveJob&);
 void decode(const int32_t* id, int samples, int width, int height, const Camera&, const Colors&, int threads,
             const float* background, float* color);
 double peak_flops(int threads);  // per second

@@ -66,6 +66,7 @@ hush::SortedOutput output_of(const hush::Camera& camera, Pixels3& color, Pixels&
 
 }  // namespace
 
+void bind_active_set(nb::module_& m);
 void bind_baselines(nb::module_& m);
 void bind_denoise(nb::module_& m);
 void bind_gradient(nb::module_& m);
@@ -193,6 +194,7 @@ NB_MODULE(_engine, m) {
         "values"_array, "name"_a, "threads"_a, "Raise a ValueError that has this name if a value is NaN or infinite.");
 
     bind_spec(m);
+    bind_active_set(m);
     bind_denoise(m);
     bind_gradient(m);
     bind_baselines(m);

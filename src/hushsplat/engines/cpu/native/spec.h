@@ -65,6 +65,19 @@ struct SvgfSettings {
     float static_tolerance;
 };
 
+enum class Discovery { everything, tiles, stream };
+
+struct ActiveSetSettings {
+    float prune;
+    float stop;
+    float reach_px;
+    float ellipse_error;
+    Discovery discovery;
+    int period;
+    float parallax_px;
+    int first_samples;
+};
+
 constexpr int kStateFloats = 16;  // per pixel of a temporal state
 constexpr int kMeanStateFloats = 3;  // per pixel of a mean state
 constexpr int kTaaStateFloats = 8;  // per pixel of a taa state

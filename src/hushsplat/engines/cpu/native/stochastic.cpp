@@ -1,6 +1,7 @@
 // Stochastic raster: a fragment is kept if D² lies below its random level, the nearest kept one wins the pixel.
 #include <cmath>
 
+#include "active_set.h"
 #include "footprint.h"
 #include "threads.h"
 
@@ -153,24 +154,27 @@ struct Batch {
     }
 };
 
-template <bool Surfels>
+// What a pixel remembers of its winner: its index in the file, or the slot it is kept in.
+enum Winner { kId, kSlot };
+
+template <bool Surfels, Winner Named>
 HUSH_INLINE void draw_one(const Scene& scene, const Camera& camera, const Tile& tile, const Levels& levels,
                           uint32_t sequence, int32_t at, TileBuffers& buffers) {
-    const int32_t id = scene.id[at];
+    const int32_t id = scene.id[at], name = Named == kId ? id : at;
     const Projected& p = scene.projected[at];
     const uint32_t first = mix32((uint32_t)id ^ sequence) + (uint32_t)tile.x0 - anchor(p.center_x) +
                            (uint32_t)kRowStep * ((uint32_t)tile.y0 - anchor(p.center_y));
     const Footprint f = footprint(scene, camera, tile, at / kChunk, at % kChunk);
     const uint8_t flags = scene.flags[at];
     if (flags & kClipped)
-        draw<Surfels, Surfels, true>(buffers, levels, f, first, id);
+        draw<Surfels, Surfels, true>(buffers, levels, f, first, name);
     else if (Surfels && (flags & kLowPass))
-        draw<Surfels, Surfels, false>(buffers, levels, f, first, id);
+        draw<Surfels, Surfels, false>(buffers, levels, f, first, name);
     else
-        draw<Surfels, false, false>(buffers, levels, f, first, id);
+        draw<Surfels, false, false>(buffers, levels, f, first, name);
 }
 
-template <bool Surfels>
+template <bool Surfels, Winner Named>
 __attribute__((noinline)) void draw_tile(Scene& scene, const Camera& camera, const TileLists& lists, int index,
                                          const Levels& levels, uint32_t sequence, TileBuffers& buffers) {
     const Tile tile = tile_at(lists, camera, index);
@@ -198,7 +202,7 @@ __attribute__((noinline)) void draw_tile(Scene& scene, const Camera& camera, con
         batch.sort();
         for (int k = 0; k < batch.count; ++k) {
             if (scene.nearest[batch.ordered[k]] <= buffers.farthest) continue;
-            draw_one<Surfels>(scene, camera, tile, levels, sequence, batch.ordered[k], buffers);
+            draw_one<Surfels, Named>(scene, camera, tile, levels, sequence, batch.ordered[k], buffers);
             if (k % 32 == 31) buffers.update_farthest();
         }
         buffers.update_farthest();
@@ -216,6 +220,20 @@ void write_tile(const TileBuffers& buffers, const Tile& tile, int width, int32_t
     }
 }
 
+// Winners join the set; nearly all are in it already, and neighbours are often won by the same one.
+void join_tile(const TileBuffers& buffers, const Tile& tile, uint64_t* members) {
+    int32_t last = -1;
+    for (int y = 0; y < tile.height; ++y)
+        for (int x = 0; x < tile.width; ++x) {
+            const int32_t slot = buffers.id[y * kTile + x];
+            if (slot == last || slot < 0) continue;
+            last = slot;
+            const uint64_t bit = 1ull << (slot & 63);
+            uint64_t* word = members + (slot >> 6);
+            if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit)) __atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+        }
+}
+
 }  // namespace
 
 void stochastic(Scene& scene, const Camera& camera, const TileLists& lists, const float* levels,
@@ -228,10 +246,28 @@ void stochastic(Scene& scene, const Camera& camera, const TileLists& lists, cons
         TileBuffers buffers;
         for (int s = 0; s < samples; ++s) {
             if (scene.surfels)
-                draw_tile<true>(scene, camera, lists, index, tables[s], sequence[s], buffers);
+                draw_tile<true, kId>(scene, camera, lists, index, tables[s], sequence[s], buffers);
             else
-                draw_tile<false>(scene, camera, lists, index, tables[s], sequence[s], buffers);
+                draw_tile<false, kId>(scene, camera, lists, index, tables[s], sequence[s], buffers);
             write_tile(buffers, tile_at(lists, camera, index), camera.width, id + s * pixels, depth + s * pixels);
+        }
+    });
+}
+
+void discover(Scene& scene, const Camera& camera, const TileLists& lists, const RandomLevels& random,
+              const uint8_t* samples, int threads, uint64_t* members) {
+    Buffer<Levels> tables(random.samples);
+    for (int s = 0; s < random.samples; ++s) tables[s].fill(random.levels + (size_t)s * kTable);
+    std::vector<int> wanted;
+    for (int index = 0; index < lists.columns * lists.rows; ++index)
+        if (samples[index]) wanted.push_back(index);
+    auto* draw = scene.surfels ? draw_tile<true, kSlot> : draw_tile<false, kSlot>;
+    parallel_for((int)wanted.size(), threads, [&](int job) {
+        TileBuffers buffers;
+        const int index = wanted[job];
+        for (int s = 0; s < samples[index]; ++s) {
+            draw(scene, camera, lists, index, tables[s], random.sequence[s], buffers);
+            join_tile(buffers, tile_at(lists, camera, index), members);
         }
     });
 }

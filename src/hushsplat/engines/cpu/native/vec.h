@@ -80,6 +80,7 @@ HUSH_INLINE bool any(i32x8 mask) { return !_mm256_testz_si256((__m256i)mask, (__
 HUSH_INLINE i32x8 truncate(f32x8 a) { return __builtin_convertvector(a, i32x8); }
 HUSH_INLINE f32x8 to_float(i32x8 a) { return __builtin_convertvector(a, f32x8); }
 HUSH_INLINE f32x8 bits_to_float(i32x8 a) { return (f32x8)a; }
+HUSH_INLINE i32x8 float_bits(f32x8 a) { return (i32x8)a; }
 HUSH_INLINE i16x8 to_short(i32x8 a) { return __builtin_convertvector(a, i16x8); }
 
 // Lane k of the result is the least lane of rows[k].
@@ -247,6 +248,7 @@ HUSH_INLINE f32x8 to_float(i32x8 a) {
     return {__builtin_convertvector(a.low, f32x4), __builtin_convertvector(a.high, f32x4)};
 }
 HUSH_INLINE f32x8 bits_to_float(i32x8 a) { return {(f32x4)a.low, (f32x4)a.high}; }
+HUSH_INLINE i32x8 float_bits(f32x8 a) { return {(i32x4)a.low, (i32x4)a.high}; }
 
 HUSH_INLINE f32x4 row_minima(f32x4 a, f32x4 b, f32x4 c, f32x4 d) {
     f32x4 ab = min(HUSH_SHUFFLE(a, b, 0, 4, 1, 5), HUSH_SHUFFLE(a, b, 2, 6, 3, 7));

@@ -65,6 +65,21 @@ struct SvgfSettings {
     static_tolerance: f32,
 }
 
+const DISCOVERY_EVERYTHING: u32 = 0u;
+const DISCOVERY_TILES: u32 = 1u;
+const DISCOVERY_STREAM: u32 = 2u;
+
+struct ActiveSetSettings {
+    prune: f32,
+    stop: f32,
+    reach_px: f32,
+    ellipse_error: f32,
+    discovery: u32,
+    period: u32,
+    parallax_px: f32,
+    first_samples: u32,
+}
+
 const TEMPORAL_FLOATS: u32 = 16u;
 const TEMPORAL_ACCUMULATED: u32 = 0u;
 const TEMPORAL_SQUARED_LUMA: u32 = 3u;

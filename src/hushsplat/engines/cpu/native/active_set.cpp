@@ -1,0 +1,343 @@
+// A frame of the active set: who was seen joins it, all of it is projected, binned, ordered and blended, and who no
+// longer matters leaves.
+#include <ctime>
+
+#include "active_tile.h"
+#include "threads.h"
+
+namespace hush::HUSH_ISA {
+namespace {
+
+constexpr int kParts = 32;  // of the set, each worked on at once; fixed, so that nothing depends on how many threads do
+
+// Which chunks a part holds, and where its records begin.
+struct Parts {
+    int chunk[kParts + 1];
+    size_t first[kParts + 1];
+    size_t count[kParts] = {};  // records made
+};
+
+Parts divide(const uint64_t* members, int chunks) {
+    Parts parts;
+    auto in_chunk = [&](int c) {
+        return __builtin_popcountll(members[2 * c]) + __builtin_popcountll(members[2 * c + 1]);
+    };
+    size_t all = 0, so_far = 0;
+    for (int c = 0; c < chunks; ++c) all += in_chunk(c);
+    int part = 0;
+    for (int c = 0; c < chunks; ++c) {
+        while (part < kParts && so_far >= all * part / kParts) {
+            parts.chunk[part] = c;
+            parts.first[part++] = so_far;
+        }
+        so_far += in_chunk(c);
+    }
+    for (; part <= kParts; ++part) parts.chunk[part] = chunks, parts.first[part] = all;
+    return parts;
+}
+
+// Calls visit(slot) for every member of a part that is in the picture, projecting chunks as needed.
+template <class Visit>
+void each_member(Scene& scene, const Camera& camera, const uint64_t* members, int begin, int end, Visit&& visit) {
+    for (int chunk = begin; chunk < end; ++chunk) {
+        if (!(members[2 * chunk] | members[2 * chunk + 1])) continue;
+        ensure_projected(scene, camera, chunk);
+        const int16_t* box = &scene.box[(size_t)chunk * 4 * kChunk];
+        for (int word = 0; word < 2; ++word)
+            for (uint64_t left = members[2 * chunk + word]; left; left &= left - 1) {
+                const int slot = 64 * word + __builtin_ctzll(left);
+                if (box[slot] < box[kChunk + slot] && box[2 * kChunk + slot] < box[3 * kChunk + slot])
+                    visit(chunk * kChunk + slot);
+            }
+    }
+}
+
+// One frame at work.
+class Frame {
+public:
+    Frame(Scene& scene, const Camera& camera, const TileLists& lists, const Colors& colors, int threads,
+          const ActiveJob& job)
+        : scene_(scene),
+          camera_(camera),
+          lists_(lists),
+          colors_(colors),
+          threads_(threads),
+          job_(job),
+          columns_((camera.width + kSetTile - 1) / kSetTile),
+          rows_((camera.height + kSetTile - 1) / kSetTile),
+          previous_(job.previous),
+          profiles_((size_t)columns_ * rows_),
+          finished_((size_t)columns_ * rows_) {
+        has_profile_ = previous_ && previous_->frame > 0 && previous_->camera.width == camera.width &&
+                       previous_->camera.height == camera.height;
+    }
+
+    void run() {
+        Parts parts;
+        timed(kReadProfiles, [&] { read_profiles(); });
+        timed(kFindMembers, [&] { find_members(); });
+        timed(kMakeMembers, [&] { parts = make_members(); });
+        timed(kBin, [&] { bin(parts); });
+        timed(kDraw, [&] { draw(); });
+        timed(kKeep, [&] { keep(parts); });
+    }
+
+private:
+    int tiles() const { return columns_ * rows_; }
+
+    template <class Work>
+    void timed(ActiveStage stage, Work&& work) {
+        const std::clock_t start = std::clock();
+        work();
+        job_.next->stage_ms[stage] = 1e3f * (float)(std::clock() - start) / CLOCKS_PER_SEC;
+    }
+
+    void read_profiles() {
+        const FrameChange change(camera_, previous_ ? previous_->camera : camera_);
+        const ActiveSet* before = has_profile_ ? previous_ : nullptr;
+        parallel_for(rows_, threads_, [&](int row) {
+            for (int tile = row * columns_; tile < (row + 1) * columns_; ++tile)
+                finished_[tile] = profiles_[tile].read(before, &change, camera_, tile % columns_ * kSetTile,
+                                                       row * kSetTile, job_.settings.reach_px);
+        });
+    }
+
+    void find_members() {
+        uint64_t* members = job_.next->members.get();
+        const Discovery how = job_.settings.discovery;
+        if (previous_ && how != Discovery::everything)
+            std::memcpy(members, previous_->members.get(), job_.next->words() * 8);
+        else
+            std::memset(members, 0, job_.next->words() * 8);
+        const std::vector<uint8_t> wanted = plan_search();
+        if (how == Discovery::stream)
+            discover(scene_, camera_, lists_, job_.random, wanted.data(), threads_, members);
+        else
+            search(wanted, members);
+        for (uint8_t times : wanted) job_.next->counts.searched += times;
+    }
+
+    // How often each tile is searched: now if nothing is known of it or enough may have come from behind something,
+    // else when its turn comes.
+    std::vector<uint8_t> plan_search() {
+        const int count = lists_.columns * lists_.rows;
+        const bool stream = job_.settings.discovery == Discovery::stream;
+        const int first = stream ? std::min(job_.settings.first_samples, job_.random.samples) : 1;
+        std::vector<uint8_t> wanted(count, 0);
+        for (int tile = 0; tile < count; ++tile) {
+            bool known = true;
+            float moved = 0;
+            each_inside(tile, [&](int index) {
+                known &= profiles_[index].known;
+                moved = std::max(moved, profiles_[index].parallax);
+            });
+            if (has_profile_) moved += previous_->parallax[tile];
+            if (job_.settings.discovery == Discovery::everything || !known)
+                wanted[tile] = (uint8_t)first;
+            else
+                wanted[tile] =
+                    moved >= job_.settings.parallax_px || (tile + (int)job_.next->frame) % job_.settings.period == 0;
+            job_.next->parallax[tile] = wanted[tile] ? 0 : moved;
+        }
+        return wanted;
+    }
+
+    // Calls visit(tile of the set) for those within a tile of kTile px.
+    template <class Visit>
+    void each_inside(int tile, Visit&& visit) const {
+        constexpr int kSide = kTile / kSetTile;
+        const int x0 = tile % lists_.columns * kSide, y0 = tile / lists_.columns * kSide;
+        for (int y = y0; y < std::min(y0 + kSide, rows_); ++y)
+            for (int x = x0; x < std::min(x0 + kSide, columns_); ++x) visit(y * columns_ + x);
+    }
+
+    // Depth behind which a tile of kTile px is finished.
+    float farthest(int tile) const {
+        float most = 0;
+        each_inside(tile, [&](int index) { most = std::max(most, finished_[index]); });
+        return most;
+    }
+
+    // All Gaussians of these tiles that begin before the light of the last frame ended become members.
+    void search(const std::vector<uint8_t>& wanted, uint64_t* members) {
+        parallel_for((int)wanted.size(), threads_, [&](int index) {
+            if (!wanted[index]) return;
+            const float end = farthest(index);
+            const Tile tile = tile_at(lists_, camera_, index);
+            for (int k = lists_.begin[index]; k < lists_.begin[index + 1]; ++k) {
+                const int chunk = lists_.chunk[k];
+                if (lists_.inverse_near[chunk] * end < 1) break;  // and all behind it
+                ensure_projected(scene_, camera_, chunk);
+                uint64_t seen[2] = {};
+                each_in_tile(scene_, chunk, tile, [&](int slot) {
+                    if (scene_.projected[(size_t)chunk * kChunk + slot].inverse_depth * end >= 1)
+                        seen[slot / 64] |= 1ull << slot % 64;
+                });
+                for (int word = 0; word < 2; ++word)
+                    if (seen[word] & ~__atomic_load_n(members + 2 * chunk + word, __ATOMIC_RELAXED))
+                        __atomic_fetch_or(members + 2 * chunk + word, seen[word], __ATOMIC_RELAXED);
+            }
+        });
+    }
+
+    Parts make_members() {
+        const uint64_t* members = job_.next->members.get();
+        Parts parts = divide(members, scene_.chunks);
+        const size_t most = parts.first[kParts] + 8;
+        record_ = std::make_unique<Recycling<Record>>(most);
+        box_ = std::make_unique<Recycling<PixelBox>>(most);
+        slot_ = std::make_unique<Recycling<int32_t>>(most);
+        matters_ = std::make_unique<Recycling<uint8_t>>(most);
+        counts_ = std::make_unique<Recycling<int>>((size_t)kParts * tiles());
+        auto make = scene_.surfels ? &Frame::make_part<true> : &Frame::make_part<false>;
+        parallel_for(kParts, threads_, [&](int part) { (this->*make)(parts, part); });
+        return parts;
+    }
+
+    template <bool Surfels>
+    void make_part(Parts& parts, int part) {
+        int* counts = counts_->get() + (size_t)part * tiles();
+        std::memset(counts, 0, tiles() * sizeof(int));
+        const float log2_prune = std::log2(job_.settings.prune);
+        size_t made = parts.first[part];
+        // Members wait in a ring until their colours have come from memory.
+        constexpr unsigned kRing = 64, kAhead = 48;
+        int32_t ring[kRing];
+        unsigned in = 0, out = 0;
+        auto make_eight = [&](int n) {
+            int32_t slot[8];
+            for (int k = 0; k < 8; ++k) slot[k] = ring[(out + (k < n ? k : 0)) % kRing];
+            out += n;
+            Record records[8];
+            PixelBox boxes[8];
+            make_records<Surfels>(scene_, slot, log2_prune, job_.settings.ellipse_error, records, boxes);
+            for (int k = 0; k < n; ++k) {
+                const PixelBox& box = boxes[k];
+                if (box.x0 >= box.x1 || box.y0 >= box.y1) continue;
+                const f32x4 rgb = color_of(colors_, camera_.eye, scene_.id[slot[k]]);
+                Record& r = (*record_)[made] = records[k];
+                r.red = rgb[0], r.green = rgb[1], r.blue = rgb[2];
+                (*box_)[made] = box;
+                (*slot_)[made] = slot[k];
+                (*matters_)[made] = 0;
+                ++made;
+                each_tile(box, center_depth(slot[k]), [&](int tile) { ++counts[tile]; });
+            }
+        };
+        each_member(scene_, camera_, job_.next->members.get(), parts.chunk[part], parts.chunk[part + 1], [&](int slot) {
+            prefetch_color(scene_.id[slot]);
+            ring[in++ % kRing] = slot;
+            if (in - out == kAhead + 8) make_eight(8);
+        });
+        while (in != out) make_eight(in - out < 8 ? (int)(in - out) : 8);
+        parts.count[part] = made - parts.first[part];
+    }
+
+    void prefetch_color(int32_t id) const {
+        const size_t floats = (size_t)3 * colors_.coefficients;
+        const char* begin = reinterpret_cast<const char*>(colors_.sh + (size_t)id * floats);
+        for (size_t byte = 0; byte < floats * sizeof(float); byte += 64) __builtin_prefetch(begin + byte);
+        __builtin_prefetch(begin + floats * sizeof(float) - 1);
+        if (colors_.coefficients > 1) __builtin_prefetch(colors_.means + 3 * (size_t)id);
+    }
+
+    float center_depth(int slot) const { return 1 / scene_.projected[slot].inverse_depth; }
+
+    // Tiles under the box in which light still reached this depth.
+    template <class Visit>
+    HUSH_MEMBER void each_tile(const PixelBox& box, float depth, Visit&& visit) const {
+        for (int y = box.y0 / kSetTile; y <= (box.y1 - 1) / kSetTile; ++y)
+            for (int x = box.x0 / kSetTile; x <= (box.x1 - 1) / kSetTile; ++x)
+                if (depth <= finished_[y * columns_ + x]) visit(y * columns_ + x);
+    }
+
+    void bin(const Parts& parts) {
+        begin_.resize(tiles() + 1);
+        size_t total = 0;
+        for (int tile = 0; tile < tiles(); ++tile) {
+            begin_[tile] = total;
+            for (int part = 0; part < kParts; ++part) {
+                int& count = (*counts_)[(size_t)part * tiles() + tile];
+                const int here = count;
+                count = (int)(total - begin_[tile]);
+                total += here;
+            }
+        }
+        begin_[tiles()] = total;
+        entries_ = std::make_unique<Recycling<TileEntry>>(total);
+        parallel_for(kParts, threads_, [&](int part) {
+            int* at = counts_->get() + (size_t)part * tiles();
+            for (size_t m = parts.first[part]; m < parts.first[part] + parts.count[part]; ++m) {
+                const float depth = center_depth((*slot_)[m]);
+                const TileEntry entry = tile_entry(depth, (uint32_t)m);
+                each_tile((*box_)[m], depth, [&](int tile) { (*entries_)[begin_[tile] + at[tile]++] = entry; });
+            }
+        });
+        job_.next->counts.entries = (int64_t)total;
+    }
+
+    void draw() {
+        const Members members = {record_->get(), box_->get(), slot_->get(), matters_->get(), scene_.id.get()};
+        const TileJob job = {members, camera_, job_.settings, job_.out, job_.next, scene_.surfels};
+        auto* draw_tile = scene_.surfels ? (job_.out.depth ? draw_set_tile<true, true> : draw_set_tile<true, false>)
+                                         : (job_.out.depth ? draw_set_tile<false, true> : draw_set_tile<false, false>);
+        std::atomic<int64_t> pairs{0};
+        parallel_for(tiles(), threads_, [&](int tile) {
+            static thread_local TileScratch scratch;
+            pairs += (int64_t)draw_tile(job, tile % columns_, tile / columns_, entries_->get() + begin_[tile],
+                                        (int)(begin_[tile + 1] - begin_[tile]), profiles_[tile], scratch);
+        });
+        job_.next->counts.pairs = pairs;
+    }
+
+    // Who mattered stays.
+    void keep(const Parts& parts) {
+        ActiveCounts& counts = job_.next->counts;
+        std::mutex mutex;
+        parallel_for(kParts, threads_, [&](int part) {
+            uint64_t* members = job_.next->members.get();
+            std::memset(members + 2 * parts.chunk[part], 0, 16 * (size_t)(parts.chunk[part + 1] - parts.chunk[part]));
+            int64_t rays = 0, fresh = 0;
+            for (size_t m = parts.first[part]; m < parts.first[part] + parts.count[part]; ++m) {
+                rays += (*record_)[m].is_ray();
+                if (!(*matters_)[m]) continue;
+                const uint32_t slot = (*slot_)[m];
+                const uint64_t bit = 1ull << (slot & 63);
+                members[slot >> 6] |= bit;
+                fresh += !previous_ || !(previous_->members[slot >> 6] & bit);
+            }
+            std::lock_guard<std::mutex> lock(mutex);
+            counts.rays += rays;
+            counts.members += (int64_t)parts.count[part];
+            counts.fresh += fresh;
+        });
+    }
+
+    Scene& scene_;
+    const Camera& camera_;
+    const TileLists& lists_;
+    const Colors& colors_;
+    const int threads_;
+    const ActiveJob& job_;
+    const int columns_, rows_;  // tiles of the set
+    const ActiveSet* previous_;
+    bool has_profile_;
+    Recycling<TileProfile> profiles_;
+    std::vector<float> finished_;  // [tile]: depth behind which nothing matters
+    std::unique_ptr<Recycling<Record>> record_;
+    std::unique_ptr<Recycling<PixelBox>> box_;
+    std::unique_ptr<Recycling<int32_t>> slot_;
+    std::unique_ptr<Recycling<uint8_t>> matters_;
+    std::unique_ptr<Recycling<int>> counts_;  // [part][tile]
+    std::unique_ptr<Recycling<TileEntry>> entries_;
+    std::vector<size_t> begin_;  // [tile + 1]
+};
+
+}  // namespace
+
+void active_set(Scene& scene, const Camera& camera, const TileLists& lists, const Colors& colors, int threads,
+                const ActiveJob& job) {
+    Frame(scene, camera, lists, colors, threads, job).run();
+}
+
+}  // namespace hush::HUSH_ISA

@@ -1,0 +1,83 @@
+// The active set: which Gaussians were seen and still matter, and how deep the last frame's light reached.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine.h"
+#include "recycle.h"
+#include "spec.h"
+
+namespace hush {
+
+constexpr int kSetTile = 32;  // px: side of the square whose members are ordered together
+constexpr int kSetCell = 4;   // px: side of the squares for which it is decided who matters
+constexpr int kSetCells = kSetTile / kSetCell;
+constexpr int kCellsInTile = kSetCells * kSetCells;
+constexpr int kProfileLevels = 5;
+constexpr float kUnknown = 1e30f;  // depth of a profile that says nothing: no light is known to have been used up
+
+// An array in recycled memory; left uninitialised.
+template <class T>
+class Recycling {
+public:
+    explicit Recycling(size_t n) : size_(n), memory_(new Recycled((n * sizeof(T) / kStep + 1) * kStep)) {}
+    __attribute__((always_inline)) T* get() const { return static_cast<T*>(memory_->get()); }
+    __attribute__((always_inline)) T& operator[](size_t k) const { return get()[k]; }
+    size_t size() const { return size_; }
+
+private:
+    static constexpr size_t kStep = 1 << 18;  // bytes: sizes change a little each frame, blocks should not
+    size_t size_;
+    std::unique_ptr<Recycled> memory_;
+};
+
+struct ActiveCounts {
+    int64_t members = 0;   // drawn this frame
+    int64_t fresh = 0;     // of them, those that were not in the set before
+    int64_t entries = 0;   // pairs of member and tile
+    int64_t pairs = 0;     // pairs of member and cell
+    int64_t rays = 0;      // members drawn by the ray form
+    int64_t searched = 0;  // tiles of kTile px that were searched, each sample counted
+};
+
+enum ActiveStage { kReadProfiles, kFindMembers, kMakeMembers, kBin, kDraw, kKeep, kActiveStages };
+
+// What goes from frame to frame. A step makes a new one and leaves the previous as it was.
+struct ActiveSet {
+    ActiveSet(int chunks, const Camera& from)
+        : members((size_t)2 * chunks),
+          camera(from),
+          cell_columns((from.width + kSetTile - 1) / kSetTile * kSetCells),
+          cell_rows((from.height + kSetTile - 1) / kSetTile * kSetCells),
+          profile((size_t)kProfileLevels * cell_columns * cell_rows),
+          parallax((size_t)((from.width + kTile - 1) / kTile) * ((from.height + kTile - 1) / kTile), 0) {}
+    size_t words() const { return members.size(); }
+    float* plane(int level) const { return profile.get() + (size_t)level * cell_columns * cell_rows; }
+    size_t bytes() const { return members.size() * 8 + profile.size() * 4 + parallax.size() * 4; }
+
+    Recycling<uint64_t> members;  // one bit per slot of the scene, two words per chunk
+    Camera camera;                // of the profile
+    int cell_columns, cell_rows;  // whole tiles
+    Recycling<float> profile;     // [level][cell row][cell column]: depth at which transmittance fell below the level
+    std::vector<float> parallax;  // [tile of kTile px]: px, since it was searched
+    uint32_t frame = 0;           // frames since the set was empty
+    ActiveCounts counts;
+    float stage_ms[kActiveStages] = {};
+};
+
+struct RandomLevels {
+    const float* levels;       // [samples][kTable]
+    const uint32_t* sequence;  // [samples]
+    int samples;               // tables that there are
+};
+
+struct ActiveJob {
+    ActiveSetSettings settings;
+    RandomLevels random;        // of `stream`
+    const ActiveSet* previous;  // or null; made for this scene
+    ActiveSet* next;
+    SortedOutput out;
+};
+
+}  // namespace hush

@@ -1,0 +1,391 @@
+// One tile of the active set: its members in the order of their centres' depth, who matters in which cell, the blend.
+#pragma once
+
+#include <type_traits>
+
+#include "active_profile.h"
+#include "active_records.h"
+
+namespace hush::HUSH_ISA {
+
+// Members of a frame, as the tiles find them.
+struct Members {
+    const Record* record;
+    const PixelBox* box;
+    const int32_t* slot;
+    uint8_t* matters;
+    const int32_t* id;  // by slot
+};
+
+struct TileJob {
+    const Members& members;
+    const Camera& camera;
+    const ActiveSetSettings& settings;
+    const SortedOutput& out;
+    ActiveSet* next;
+    bool surfels;
+};
+
+// Depth of the centre in the upper half, which orders; the member in the lower one.
+using TileEntry = uint64_t;
+HUSH_INLINE TileEntry tile_entry(float depth, uint32_t member) {
+    uint32_t key;
+    std::memcpy(&key, &depth, 4);
+    return (uint64_t)key << 32 | member;
+}
+HUSH_INLINE float depth_of(TileEntry entry) {
+    const uint32_t key = entry >> 32;
+    float depth;
+    std::memcpy(&depth, &key, 4);
+    return depth;
+}
+
+inline void insertion_sort(TileEntry* entries, int n) {
+    for (int i = 1; i < n; ++i) {
+        const TileEntry e = entries[i];
+        int j = i;
+        for (; j && entries[j - 1] > e; --j) entries[j] = entries[j - 1];
+        entries[j] = e;
+    }
+}
+
+// By depth, in two passes over 16 bits of the tile's own range; what those leave is repaired by insertion.
+inline void sort_by_depth(TileEntry* entries, TileEntry* scratch, int n) {
+    if (n <= 24) return insertion_sort(entries, n);
+    if (n <= 96) return std::sort(entries, entries + n);
+    uint32_t low = ~0u, high = 0;
+    for (int k = 0; k < n; ++k) {
+        const uint32_t key = entries[k] >> 32;
+        low = std::min(low, key);
+        high = std::max(high, key);
+    }
+    const int width = 32 - __builtin_clz((high - low) | 1), shift = width > 16 ? width - 16 : 0;
+    auto digit = [&](TileEntry e) { return ((uint32_t)(e >> 32) - low) >> shift; };
+    uint32_t count[2][256] = {};
+    for (int k = 0; k < n; ++k) {
+        const uint32_t d = digit(entries[k]);
+        ++count[0][d & 255];
+        ++count[1][d >> 8];
+    }
+    for (auto& digits : count) {
+        uint32_t sum = 0;
+        for (uint32_t& c : digits) {
+            const uint32_t here = c;
+            c = sum;
+            sum += here;
+        }
+    }
+    for (int k = 0; k < n; ++k) scratch[count[0][digit(entries[k]) & 255]++] = entries[k];
+    for (int k = 0; k < n; ++k) entries[count[1][digit(scratch[k]) >> 8]++] = scratch[k];
+    insertion_sort(entries, n);
+}
+
+// Of equal depths the smaller index in the file comes first, as in the sorted raster.
+inline void order_ties(const Members& members, TileEntry* entries, int n) {
+    auto id = [&](TileEntry e) { return members.id[members.slot[(uint32_t)e]]; };
+    for (int begin = 0, end; begin < n; begin = end) {
+        for (end = begin + 1; end < n && entries[end] >> 32 == entries[begin] >> 32;) ++end;
+        if (end - begin > 1)
+            std::sort(entries + begin, entries + end, [&](TileEntry a, TileEntry b) { return id(a) < id(b); });
+    }
+}
+
+// Buffers of one worker, for as many entries as its tiles had so far.
+struct TileScratch {
+    Buffer<TileEntry> sorting;
+    Buffer<Record> record;  // the tile's own copies, in order
+    Buffer<float> depth;    // of the centres, in order
+    Buffer<uint32_t> list;  // [cell][stride]: indices into `record`
+    size_t stride = 0;
+
+    void reserve(size_t n) {
+        if (n <= stride) return;
+        stride = n + n / 2 + 64;
+        sorting.resize(stride);
+        record.resize(stride);
+        depth.resize(stride);
+        list.resize(kCellsInTile * stride);
+    }
+};
+
+// Largest S of the ray form in the cells of a row, whose corners are at dx `left`, `right` and dy `top`, `bottom`: S is
+// convex, so that it is largest in a corner.
+template <bool Surfels>
+HUSH_INLINE f32x8 most_scale(const Record& r, f32x8 left, f32x8 right, float top, float bottom) {
+    f32x8 most = splat(1e-6f);
+    for (f32x8 dx : {left, right})
+        for (float dy : {top, bottom}) {
+            const f32x8 t = splat(r.form[0]) * dx + splat(r.form[1] * dy + 1);
+            f32x8 s = t * t;
+            if constexpr (!Surfels)
+                s += (splat(r.form[2]) * dx + splat(r.form[3] * dy)) * dx + splat(r.form[4] * dy * dy);
+            most = max(most, s);
+        }
+    return most * splat(1.0002f);
+}
+
+// The cells of a tile in which alpha can reach `need`; never one too few.
+template <bool Surfels>
+HUSH_INLINE uint64_t cells_that_matter(const Record& r, const PixelBox& box, int x0, int y0, const float* need) {
+    const int column0 = std::max((box.x0 - x0) >> 2, 0), column1 = std::min((box.x1 - 1 - x0) >> 2, kSetCells - 1);
+    const int row0 = std::max((box.y0 - y0) >> 2, 0), row1 = std::min((box.y1 - 1 - y0) >> 2, kSetCells - 1);
+    const uint64_t columns = (255u << column0) & (255u >> (kSetCells - 1 - column1));
+    const f32x8 left = iota() * splat(kSetCell) + splat((float)x0 + 0.5f - r.x), right = left + splat(kSetCell - 1);
+    const bool is_ray = r.is_ray();
+    const f32x8 low_pass = splat(is_ray ? kLowPassLevel : r.form[2]), log_opacity = splat(r.log_opacity);
+    const f32x8 across = max(max(left, -right), splat(0));  // from the centre to the column
+    float top = (float)(y0 + kSetCell * row0) + 0.5f - r.y;
+    uint64_t found = 0;
+    for (int row = row0; row <= row1; ++row, top += kSetCell) {
+        // Along the rows of a cell the place of least Q moves from `begin` to `end`: outside of both no row is nearer.
+        const float bottom = top + (kSetCell - 1), begin = r.slope * top, end = r.slope * bottom;
+        const float low = begin < end ? begin : end, high = begin < end ? end : begin;
+        const float down = top > 0 ? top : bottom < 0 ? -bottom : 0, v = r.vy * down;
+        const f32x8 u = max(max(left - splat(high), splat(low) - right), splat(0)) * splat(r.ux);
+        f32x8 q = u * u + splat(v * v);
+        if (is_ray) q = q / most_scale<Surfels>(r, left, right, top, bottom);
+        if constexpr (Surfels) q = min(q, low_pass * (across * across + splat(down * down)));
+        found |= (uint64_t)bits(log_opacity - q >= load(need + kSetCells * row)) << (kSetCells * row);
+    }
+    return found & columns * 0x0101010101010101ull;
+}
+
+// Constants of the inner loop stay in memory: the registers are for the sums.
+struct AlphaConstants {
+    alignas(32) float round[8], c3[8], c2[8], c1[8], one[8], least[8];
+    AlphaConstants() {
+        for (int k = 0; k < 8; ++k) {
+            round[k] = 12582912.f;  // 1.5 · 2^23: rounds to the nearest integer in the low bits
+            c3[k] = 0.0558014f, c2[k] = 0.2401535f, c1[k] = 0.6931362f, one[k] = 1;
+            least[k] = kLeastLog2;
+        }
+    }
+};
+
+// 2^e, 0 below 1/255; relative error 1e-4.
+HUSH_INLINE f32x8 alpha_of(f32x8 e, const AlphaConstants& c) {
+    const f32x8 shifted = e + load(c.round), f = e - (shifted - load(c.round));
+    f32x8 p = fma(f, load(c.c3), load(c.c2));
+    p = fma(p, f, load(c.c1));
+    p = fma(p, f, load(c.one));
+    const i32x8 scaled = float_bits(p) + (float_bits(shifted) << 23);
+    return bits_to_float(scaled & (e > load(c.least)));
+}
+
+// Two rows of four pixels. A cell has two of these; each is named, since what is indexed does not stay in registers.
+struct HalfCell {
+    f32x8 rest, red, green, blue, depth;
+};
+struct CellSums {
+    HalfCell top, bottom;
+};
+
+// Exponents and depths of sixteen fragments by the ray form, as footprint.h has it.
+template <bool Surfels>
+HUSH_INLINE f32x8 ray_exponent(const Record& r, f32x8 dx, f32x8 dy, float near, f32x8* depth) {
+    const f32x8 u = splat(r.ux) * dx + splat(r.uy) * dy, v = splat(r.vy) * dy, q = u * u + v * v;
+    const f32x8 t = splat(r.form[0]) * dx + (splat(r.form[1]) * dy + splat(1));
+    f32x8 s = t * t;
+    if constexpr (!Surfels) s += (splat(r.form[2]) * dx + splat(r.form[3]) * dy) * dx + splat(r.form[4]) * dy * dy;
+    const f32x8 far = Surfels ? splat(r.depth) / t : splat(r.depth) * t / s;
+    const i32x8 valid = (t > splat(0)) & (s > splat(0)) & (far > splat(near));
+    f32x8 least = select(valid, q / s, splat(1e9f));
+    *depth = far;
+    if constexpr (Surfels) {
+        const f32x8 low = splat(kLowPassLevel) * (dx * dx + dy * dy);
+        *depth = select(least <= low, far, splat(r.depth));
+        least = min(least, low);
+    } else {
+        *depth = select(valid, far, splat(r.depth));
+    }
+    return splat(r.log_opacity) - least;
+}
+
+// Adds one member to half a cell. `Mixed` cells hold members that need the ray form.
+template <bool Surfels, bool Depth, bool Mixed>
+HUSH_INLINE void blend_half(const Record& r, f32x8 dx, f32x8 dy, float near, const AlphaConstants& c, HalfCell& sums) {
+    f32x8 exponent, depth;
+    if (Mixed && r.is_ray()) {
+        exponent = ray_exponent<Surfels>(r, dx, dy, near, &depth);
+    } else {
+        const f32x8 u = fma(dy, splat(r.uy), dx * splat(r.ux)), v = dy * splat(r.vy);
+        if constexpr (Surfels) {
+            const f32x8 low = splat(r.form[2]) * fma(dx, dx, dy * dy);
+            exponent = splat(r.log_opacity) - min(fma(u, u, v * v), low);
+        } else {
+            exponent = fma(-u, u, fma(-v, v, splat(r.log_opacity)));
+        }
+        if constexpr (Depth) depth = fma(dy, splat(r.form[1]), fma(dx, splat(r.form[0]), splat(r.depth)));
+    }
+    const f32x8 weight = alpha_of(exponent, c) * sums.rest;
+    sums.rest = sums.rest - weight;
+    sums.red = fma(weight, splat(r.red), sums.red);
+    sums.green = fma(weight, splat(r.green), sums.green);
+    sums.blue = fma(weight, splat(r.blue), sums.blue);
+    if constexpr (Depth) sums.depth = fma(weight, depth, sums.depth);
+}
+
+template <bool Surfels, bool Depth, bool Mixed>
+HUSH_INLINE void blend(const Record& r, f32x8 x, f32x8 y, float near, const AlphaConstants& c, HalfCell& top,
+                       HalfCell& bottom) {
+    const f32x8 dx = x - splat(r.x), dy = y - splat(r.y);
+    blend_half<Surfels, Depth, Mixed>(r, dx, dy, near, c, top);
+    blend_half<Surfels, Depth, Mixed>(r, dx, dy + splat(2), near, c, bottom);
+}
+
+// A finished cell shows what it has found so far: taking the rest for background would darken cell by cell.
+HUSH_INLINE void finish(HalfCell& sums) {
+    const f32x8 scale = splat(1) / max(splat(1) - sums.rest, splat(0.5f));
+    sums.red = sums.red * scale;
+    sums.green = sums.green * scale;
+    sums.blue = sums.blue * scale;
+    sums.depth = sums.depth * scale;
+    sums.rest = splat(0);
+}
+
+// Front to back until the cell is finished; writes the depths at which levels of transmittance were passed.
+template <bool Surfels, bool Depth, bool Mixed>
+__attribute__((noinline)) void blend_list(const Record* record, const float* depth, const uint32_t* list, int n,
+                                          f32x8 x, f32x8 y, float near, float stop, const AlphaConstants& c,
+                                          CellSums& sums, float passed[kProfileLevels]) {
+    const f32x8 zero = splat(0);
+    HalfCell top = {sums.top.rest, zero, zero, zero, zero}, bottom = {sums.bottom.rest, zero, zero, zero, zero};
+    int level = 0, k = 0;
+    float pass = kPassed[0];
+    for (; k + 4 <= n && level < kProfileLevels; k += 4) {
+        for (int j = 0; j < 4; ++j) {
+            asm volatile("" ::: "memory");  // keeps records and constants in memory, see AlphaConstants
+            blend<Surfels, Depth, Mixed>(record[list[k + j]], x, y, near, c, top, bottom);
+        }
+        const f32x8 most = max(top.rest, bottom.rest);
+        while (!any(most > splat(pass))) {
+            passed[level++] = depth[list[k + 3]];
+            if (level == kProfileLevels) break;
+            pass = level + 1 < kProfileLevels ? kPassed[level] : stop;
+        }
+    }
+    if (level == kProfileLevels) {
+        finish(top);
+        finish(bottom);
+    } else {
+        for (; k < n; ++k) blend<Surfels, Depth, Mixed>(record[list[k]], x, y, near, c, top, bottom);
+    }
+    sums.top = top;
+    sums.bottom = bottom;
+}
+
+// Four pixels of a row: colour over the background, alpha, mean depth.
+HUSH_INLINE void write_row(const SortedOutput& out, size_t pixel, f32x4 rest, f32x4 red, f32x4 green, f32x4 blue,
+                           f32x4 depth) {
+    const f32x4 r = red + rest * out.background[0], g = green + rest * out.background[1],
+                b = blue + rest * out.background[2];
+    const f32x4 rg = HUSH_SHUFFLE(r, g, 0, 4, 1, 5), rg2 = HUSH_SHUFFLE(r, g, 2, 6, 3, 7);
+    const f32x4 middle = HUSH_SHUFFLE(rg, b, 3, 5, 3, 5);
+    float* color = out.color + 3 * pixel;
+    store_four(color, HUSH_SHUFFLE(rg, b, 0, 1, 4, 2));
+    store_four(color + 4, HUSH_SHUFFLE(middle, rg2, 0, 1, 4, 5));
+    store_four(color + 8, HUSH_SHUFFLE(rg2, b, 6, 2, 3, 7));
+    const f32x4 one = {1, 1, 1, 1}, hit = one - rest;
+    store_four(out.alpha + pixel, hit);
+    if (!out.depth) return;
+    const f32x4 zero = {0, 0, 0, 0}, mean = depth / hit;
+    store_four(out.depth + pixel, hit > zero ? mean : zero);
+}
+
+HUSH_INLINE void write_half(const SortedOutput& out, int width, size_t pixel, const HalfCell& s) {
+    write_row(out, pixel, low_half(s.rest), low_half(s.red), low_half(s.green), low_half(s.blue), low_half(s.depth));
+    write_row(out, pixel + width, high_half(s.rest), high_half(s.red), high_half(s.green), high_half(s.blue),
+              high_half(s.depth));
+}
+
+// The cell at the right or lower end of the picture, pixel by pixel.
+inline void write_part(const SortedOutput& out, const Camera& camera, int x, int y, const CellSums& sums) {
+    const int width = std::min(kSetCell, camera.width - x), height = std::min(kSetCell, camera.height - y);
+    for (int row = 0; row < height; ++row)
+        for (int column = 0; column < width; ++column) {
+            const size_t pixel = (size_t)(y + row) * camera.width + x + column;
+            const HalfCell& s = row < 2 ? sums.top : sums.bottom;
+            const int lane = row % 2 * 4 + column;
+            const float rest = s.rest[lane], hit = 1 - rest;
+            out.color[3 * pixel] = s.red[lane] + rest * out.background[0];
+            out.color[3 * pixel + 1] = s.green[lane] + rest * out.background[1];
+            out.color[3 * pixel + 2] = s.blue[lane] + rest * out.background[2];
+            out.alpha[pixel] = hit;
+            if (out.depth) out.depth[pixel] = hit > 0 ? s.depth[lane] / hit : 0;
+        }
+}
+
+inline void write_cell(const SortedOutput& out, const Camera& camera, int x, int y, const CellSums& sums) {
+    if (x + kSetCell > camera.width || y + kSetCell > camera.height) return write_part(out, camera, x, y, sums);
+    const size_t pixel = (size_t)y * camera.width + x;
+    write_half(out, camera.width, pixel, sums.top);
+    write_half(out, camera.width, pixel + 2 * (size_t)camera.width, sums.bottom);
+}
+
+// Lists the tile's members cell by cell; returns the cells with one that needs the ray form, and counts pairs.
+template <bool Surfels>
+inline uint64_t list_cells(const TileJob& job, const TileEntry* entries, int n, int x0, int y0,
+                           const TileProfile& profile, TileScratch& scratch, uint32_t* tail[kCellsInTile]) {
+    constexpr int kBatch = 16;  // entries that share one reading of the profile, at the depth of the first
+    const float log2_prune = std::log2(job.settings.prune);
+    const float steps[kProfileLevels] = {1, 1, 1.3219281f, 1.7369656f, 1e6f};  // log2 of 1 / 0.5, 0.5 / 0.25, ...
+    alignas(32) float need[kCellsInTile];
+    uint64_t rays = 0;
+    for (int k = 0; k < n; ++k) {
+        if (k + 8 < n) {
+            __builtin_prefetch(&job.members.record[(uint32_t)entries[k + 8]]);
+            __builtin_prefetch(&job.members.box[(uint32_t)entries[k + 8]]);
+        }
+        if (k % kBatch == 0) profile.needed(depth_of(entries[k]), log2_prune, kLeastLog2, steps, need);
+        const uint32_t member = (uint32_t)entries[k];
+        const Record& r = scratch.record[k] = job.members.record[member];
+        scratch.depth[k] = depth_of(entries[k]);
+        uint64_t cells = cells_that_matter<Surfels>(r, job.members.box[member], x0, y0, need);
+        if (!cells) continue;
+        if (r.is_ray()) rays |= cells;
+        __atomic_store_n(job.members.matters + member, 1, __ATOMIC_RELAXED);
+        for (; cells; cells &= cells - 1) *tail[__builtin_ctzll(cells)]++ = (uint32_t)k;
+    }
+    return rays;
+}
+
+// Draws a tile of the picture and its profile for the next frame; returns the number of pairs of member and cell.
+template <bool Surfels, bool Depth>
+inline size_t draw_set_tile(const TileJob& job, int tile_x, int tile_y, TileEntry* entries, int n,
+                            const TileProfile& profile, TileScratch& scratch) {
+    const int x0 = tile_x * kSetTile, y0 = tile_y * kSetTile;
+    scratch.reserve(n);
+    sort_by_depth(entries, scratch.sorting.get(), n);
+    order_ties(job.members, entries, n);
+    uint32_t* tail[kCellsInTile];
+    for (int cell = 0; cell < kCellsInTile; ++cell) tail[cell] = scratch.list.get() + cell * scratch.stride;
+    const uint64_t rays = list_cells<Surfels>(job, entries, n, x0, y0, profile, scratch, tail);
+
+    const AlphaConstants constants;
+    const f32x8 column = join(f32x4{0, 1, 2, 3}, f32x4{0, 1, 2, 3}), row = join(f32x4{0, 0, 0, 0}, f32x4{1, 1, 1, 1});
+    size_t pairs = 0;
+    for (int cell = 0; cell < kCellsInTile; ++cell) {
+        const int x = x0 + cell % kSetCells * kSetCell, y = y0 + cell / kSetCells * kSetCell;
+        float passed[kProfileLevels] = {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown};
+        if (x < job.camera.width && y < job.camera.height) {
+            const uint32_t* list = scratch.list.get() + cell * scratch.stride;
+            const int length = (int)(tail[cell] - list);
+            const f32x8 px = column + splat((float)x + 0.5f), py = row + splat((float)y + 0.5f);
+            CellSums sums = {};
+            const i32x8 left = px < splat((float)job.camera.width);  // pixels outside the picture are finished
+            const f32x8 below = splat((float)job.camera.height);
+            sums.top.rest = select(left & (py < below), splat(1), splat(0));
+            sums.bottom.rest = select(left & (py + splat(2) < below), splat(1), splat(0));
+            auto* blend_cell = rays >> cell & 1 ? blend_list<Surfels, Depth, true> : blend_list<Surfels, Depth, false>;
+            blend_cell(scratch.record.get(), scratch.depth.get(), list, length, px, py, job.camera.near,
+                       job.settings.stop, constants, sums, passed);
+            write_cell(job.out, job.camera, x, y, sums);
+            pairs += length;
+        }
+        const size_t at = (size_t)(y / kSetCell) * job.next->cell_columns + x / kSetCell;
+        for (int level = 0; level < kProfileLevels; ++level) job.next->plane(level)[at] = passed[level];
+    }
+    return pairs;
+}
+
+}  // namespace hush::HUSH_ISA
