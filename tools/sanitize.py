@@ -40,7 +40,7 @@ TESTS = (
     "tests/training/test_losses.py",
 )
 # These take minutes and pass the same code again and again.
-LEFT_OUT = "not ten_thousand_frames and not finite_differences and not memory_beside and not test_engine_equals_twin["
+LEFT_OUT = "not thousands_of_frames and not finite_differences and not memory_beside and not test_engine_equals_twin["
 FINDINGS = ("runtime error:", "ERROR: AddressSanitizer", "WARNING: ThreadSanitizer", "ERROR: ThreadSanitizer")
 
 

@@ -158,22 +158,23 @@ def motion() -> Arguments:
     return {"is_static": False, "lens": floats(4), "other_lens": floats(4), "change": floats(3, 4)}
 
 
-def baseline(height: int = HEIGHT, width: int = WIDTH, **settings: Any) -> Arguments:
+def baseline(settings: Any, height: int = HEIGHT, width: int = WIDTH) -> Arguments:
     return {
         "color": floats(height, width, 3),
         "depth": floats(height, width),
         "previous": floats(height, width, 8),
         "motion": _engine.CameraMotion(**motion()),
-        "far": 100.0,
+        "settings": settings,
         "threads": 1,
         "history": floats(height, width, 8),
         "shown": floats(height, width, 3),
-    } | settings
+    }
 
 
 def mean(height: int = HEIGHT, width: int = WIDTH) -> Arguments:
-    made = baseline(height, width, previous=floats(height, width, 3), history=floats(height, width, 3), frames=2)
-    return {name: value for name, value in made.items() if name not in ("motion", "far")}
+    made = baseline(None, height, width)
+    made |= {"previous": floats(height, width, 3), "history": floats(height, width, 3), "frames": 2}
+    return {name: value for name, value in made.items() if name not in ("motion", "settings")}
 
 
 def _of_scene(name: str) -> Callable[..., None]:
@@ -206,11 +207,13 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], Arguments]]] = {
     "denoise": (_engine.denoise, denoise),
     "CameraMotion": (_engine.CameraMotion, motion),
     "baseline_mean": (_engine.baseline_mean, mean),
-    "baseline_st_taa": (_engine.baseline_st_taa, lambda: baseline(cap=128.0, reach=100.0)),
-    "baseline_taa": (_engine.baseline_taa, lambda: baseline(cap=128.0, gamma=1.0)),
-    "baseline_svgf": (_engine.baseline_svgf, lambda: baseline(settings=svgf_settings())),
+    "baseline_st_taa": (_engine.baseline_st_taa, lambda: baseline(_engine.StTaaSettings())),
+    "baseline_taa": (_engine.baseline_taa, lambda: baseline(_engine.TaaSettings())),
+    "baseline_svgf": (_engine.baseline_svgf, lambda: baseline(svgf_settings())),
 }
 
 
 def svgf_settings() -> _engine.SvgfSettings:
-    return _engine.SvgfSettings(0.1, 0.1, True, 0.4, 0.3, 8.0, 2, 5, True)
+    settings = _engine.SvgfSettings()
+    settings.passes, settings.kernel = 2, 5
+    return settings

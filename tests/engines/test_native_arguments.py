@@ -6,14 +6,16 @@ from pathlib import Path
 import native_calls
 import numpy as np
 import pytest
-from hushsplat.engines.cpu.decode import decode_channels, decode_color, decode_neural_view
+from drawing import decode_color, uploaded
 from native_calls import CALLS, COUNT
 
 from hushsplat.engines.cpu import _engine
+from hushsplat.engines.cpu.engine import decode_neural_view
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError
 from hushsplat.types.gaussians import Gaussians
-from hushsplat.types.observation import VisibilitySample
+from hushsplat.types.observation import Visibility
+from hushsplat.types.options import RenderOptions
 
 STUB = Path(_engine.__file__).with_name("_engine.pyi")
 ARRAYS = [
@@ -103,9 +105,9 @@ SIZED = {
     "decode_view": native_calls.decode_view,
     "denoise": native_calls.denoise,
     "baseline_mean": native_calls.mean,
-    "baseline_st_taa": lambda h, w: native_calls.baseline(h, w, cap=128.0, reach=100.0),
-    "baseline_taa": lambda h, w: native_calls.baseline(h, w, cap=128.0, gamma=1.0),
-    "baseline_svgf": lambda h, w: native_calls.baseline(h, w, settings=native_calls.svgf_settings()),
+    "baseline_st_taa": lambda h, w: native_calls.baseline(_engine.StTaaSettings(), h, w),
+    "baseline_taa": lambda h, w: native_calls.baseline(_engine.TaaSettings(), h, w),
+    "baseline_svgf": lambda h, w: native_calls.baseline(native_calls.svgf_settings(), h, w),
     "Camera": native_calls.camera,
 }
 
@@ -154,7 +156,7 @@ def test_an_unknown_id_is_an_error_that_says_what_to_do(instruction_set, bad):
     ids = np.zeros((1, 2, 3), dtype=np.int32)
     ids[0, 1, 1] = bad
     seen, camera = (
-        VisibilitySample(ids, np.ones((1, 2, 3), dtype=np.float32)),
+        Visibility(ids, np.ones((1, 2, 3), dtype=np.float32)),
         Camera(3, 2, 3.0, 3.0, 1.5, 1.0, np.eye(4)),
     )
     in_use = _engine.instruction_set()
@@ -162,8 +164,7 @@ def test_an_unknown_id_is_an_error_that_says_what_to_do(instruction_set, bad):
     try:
         for decoded in (
             lambda: decode_color(seen, gaussians, camera),
-            lambda: decode_neural_view(seen, gaussians.payload, camera),
-            lambda: decode_channels(seen, gaussians.means),
+            lambda: decode_neural_view(seen, uploaded(gaussians), camera, RenderOptions()),
         ):
             with pytest.raises(RenderError, match=f"primitive {bad} was seen, but there are {COUNT}; give the scene"):
                 decoded()
