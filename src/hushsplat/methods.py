@@ -11,16 +11,14 @@ from hushsplat.engines.base import Engine, engine
 from hushsplat.io.weights import default_weights, read_weights
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.settings import (
-    SORTED,
     TUNED_SVGF,
-    ActiveSetSettings,
     DenoiserSettings,
     MeanSettings,
     StTaaSettings,
     SvgfSettings,
     TaaSettings,
 )
-from hushsplat.spec.state import ACTIVE_SET, MEAN, ST_TAA, SVGF, TAA, TEMPORAL, StateLayout
+from hushsplat.spec.state import MEAN, ST_TAA, SVGF, TAA, TEMPORAL, StateLayout
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import DenoiseError, RenderError
@@ -36,8 +34,7 @@ class Method:
 
     Attributes:
         name: as every command, table and page calls it.
-        kind: blended (each frame by itself, no noise), streaming (takes the stochastic stream), or active (finds and
-            blends the Gaussians that matter, frame after frame).
+        kind: blended (each frame by itself, no noise) or streaming (takes the stochastic stream).
         summary: one line for menus and help.
         settings: its defaults; None where there is nothing to set.
         layout: of its state; None where it keeps nothing.
@@ -46,7 +43,7 @@ class Method:
     """
 
     name: str
-    kind: Literal["blended", "streaming", "active"]
+    kind: Literal["blended", "streaming"]
     summary: str
     settings: Settings | None = None
     layout: StateLayout | None = None
@@ -55,8 +52,8 @@ class Method:
 
     @property
     def is_denoiser(self) -> bool:
-        """It takes noisy frames and keeps a state from frame to frame."""
-        return self.kind == "streaming" and self.layout is not None
+        """It keeps a state from frame to frame."""
+        return self.layout is not None
 
     @property
     def needs_payload(self) -> bool:
@@ -70,20 +67,6 @@ METHODS: dict[str, Method] = {
         Method("raw", "streaming", "one stochastic sample per pixel, no sorting, no denoising"),
         Method("exact", "blended", "sorted in every pixel: the expectation of raw"),
         Method("reference", "blended", "sorted by the depth of the centres and blended: vanilla 2DGS and 3DGS"),
-        Method(
-            "active-set",
-            "active",
-            "only the Gaussians that were seen and still matter are sorted and blended; limit: reference",
-            ActiveSetSettings(),
-            ACTIVE_SET,
-        ),
-        Method(
-            "sorted",
-            "active",
-            "reference with a bounded error: all Gaussians, less what the last frame says is hidden",
-            SORTED,
-            ACTIVE_SET,
-        ),
         Method("mean", "streaming", "mean over the frames of a still camera (Ref. N)", MeanSettings(), MEAN),
         Method("st-taa", "streaming", "forward-warped running mean of StochasticSplats", StTaaSettings(), ST_TAA),
         Method("taa", "streaming", "temporal anti-aliasing with variance clipping", TaaSettings(), TAA),
@@ -110,7 +93,6 @@ METHODS: dict[str, Method] = {
 }
 BLENDED = tuple(name for name, method in METHODS.items() if method.kind == "blended")
 DENOISERS = tuple(name for name, method in METHODS.items() if method.is_denoiser)
-ACTIVE = tuple(name for name, method in METHODS.items() if method.kind == "active")
 LEARNED = tuple(name for name, method in METHODS.items() if method.learned)
 
 
@@ -175,7 +157,7 @@ def configure(name: str, *, weights: WeightsLike | None = None, settings: Settin
         weights: of a learned one: as they are, or a file; None takes those of the package.
         settings: of its own kind; None takes its defaults.
     """
-    if name not in (*DENOISERS, *ACTIVE):
+    if name not in DENOISERS:
         raise DenoiseError(f"a denoiser is one of {', '.join(DENOISERS)}, got '{name}'.")
     found = METHODS[name]
     if found.layout is None or found.settings is None:
@@ -210,8 +192,6 @@ def denoiser(
         options: `threads` is used.
         on: the engine, or its name.
     """
-    if name in ACTIVE:
-        raise DenoiseError(f"{name} draws from the scene, not from noisy frames; use hushsplat.play or Stream.")
     configured = configure(name, weights=weights, settings=settings)
     return EngineDenoiser(configured, engine(on) if isinstance(on, str) else on, options or RenderOptions())
 

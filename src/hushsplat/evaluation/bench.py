@@ -17,26 +17,14 @@ from numpy import ndarray as Array
 
 from hushsplat.engines.base import Engine, Scene
 from hushsplat.engines.cpu.machine import default_threads, instruction_set
-from hushsplat.methods import (
-    ACTIVE,
-    BLENDED,
-    DENOISERS,
-    LEARNED,
-    Denoiser,
-    EngineDenoiser,
-    WeightsLike,
-    configure,
-    method,
-)
+from hushsplat.methods import BLENDED, DENOISERS, LEARNED, Denoiser, EngineDenoiser, WeightsLike, configure, method
 from hushsplat.stream import Stream
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError
 from hushsplat.types.gaussians import PAYLOAD_FLOATS, Gaussians
 from hushsplat.types.options import Noise, RenderOptions
 
-# Denoisers alone, and with the raw frame that they take.
-METHODS = ("raw", *BLENDED, *ACTIVE, *DENOISERS, *(f"raw+{name}" for name in DENOISERS))
-ACTIVE_FRAMES = 4  # that an active set has seen before the timed one
+METHODS = ("raw", *BLENDED, *DENOISERS, *(f"raw+{name}" for name in DENOISERS))  # denoisers alone, and with raw
 TURN_DEG = 0.25  # between two frames: a few px in any scene, as when walking
 PYRAMID_BYTES = 16 * (1 + 1 / 4 + 1 / 16 + 1 / 64)  # a pixel: four levels of three colours and a filled depth
 
@@ -166,14 +154,6 @@ def denoiser_frames(case: Case, denoiser: Denoiser, options: RenderOptions, with
     return prepare
 
 
-def _active_frame(case: Case, name: str, options: RenderOptions, camera: Camera) -> Callable[[], Any]:
-    """A frame of a camera that has turned for a while: the set knows who is seen."""
-    stream = Stream(case.engine, case.scene, [name], options=options)
-    for step in range(ACTIVE_FRAMES, 0, -1):
-        stream.step(turned(camera, step * TURN_DEG))
-    return partial(stream.step, camera)
-
-
 def _frames(case: Case, plan: BenchPlan, name: str, options: RenderOptions) -> Prepare:
     """Of one row."""
     if name in plan.others:
@@ -183,8 +163,6 @@ def _frames(case: Case, plan: BenchPlan, name: str, options: RenderOptions) -> P
         return lambda camera, frame: partial(
             case.engine.render, case.scene, camera, name, options, with_depth=name != "reference"
         )
-    if name in ACTIVE:
-        return lambda camera, frame: _active_frame(case, name, options, camera)
     if name == "raw":
         plain = case.engine.with_payload(case.scene, None)  # V0..V3 belong to the denoiser
         return lambda camera, frame: partial(

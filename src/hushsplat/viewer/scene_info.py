@@ -30,8 +30,6 @@ TITLES = {
     "taa": "temporal anti-aliasing",
     "svgf": "variance-guided filter",
     "svgf-tuned": "variance-guided filter, tuned",
-    "active-set": "only what was seen and matters, blended",
-    "sorted": "sorted by centres, hidden ones left out",
     "reference": "sorted by centres and blended",
     "exact": "sorted in every pixel; slow",
 }
