@@ -187,6 +187,32 @@ def _of_trained(name: str) -> Callable[..., None]:
 
 
 # Every binding that takes an array: how it is called, and sound arguments.
+def active_set() -> Arguments:
+    settings = _engine.ActiveSetSettings()
+    settings.prune, settings.stop, settings.period, settings.parallax_px, settings.first_samples = (
+        0.01,
+        0.01,
+        8,
+        16.0,
+        2,
+    )
+    settings.discovery = 2  # stream: the one that takes random levels
+    taken = blended()
+    return {
+        "scene": _engine.Scene(**scene()),
+        **{name: taken[name] for name in ("camera", "sh", "means", "background")},
+        "settings": settings,
+        "levels": floats(2, 4096),
+        "sequence": np.zeros(2, dtype=np.uint32),
+        "previous": None,
+        **{name: taken[name] for name in ("threads", "color", "alpha", "depth")},
+    }
+
+
+def is_member(scene: _engine.Scene, out: np.ndarray) -> None:
+    _engine.draw_active_set(**active_set()).is_member(scene, out)
+
+
 CALLS: dict[str, tuple[Callable[..., Any], Callable[[], Arguments]]] = {
     "Camera": (_engine.Camera, camera),
     "Scene": (_engine.Scene, scene),
@@ -199,6 +225,11 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], Arguments]]] = {
     "Drawn": (_engine.Drawn, drawing),
     "TrainedScene.draw": (_of_trained("draw"), draw),
     "TrainedScene.gradient": (_of_trained("gradient"), gradient),
+    "draw_active_set": (_engine.draw_active_set, active_set),
+    "ActiveSet.is_member": (
+        is_member,
+        lambda: {"scene": _engine.Scene(**scene()), "out": np.zeros(COUNT, dtype=bool)},
+    ),
     "adam": (_engine.adam, adam),
     "ssim": (_engine.ssim, ssim),
     "require_finite": (_engine.require_finite, lambda: {"values": floats(3), "name": "floats", "threads": 1}),

@@ -42,7 +42,7 @@ OUTPUTS = [
 
 def wider(array: np.ndarray) -> np.ndarray:
     """The same values in a larger type."""
-    return array.astype({"f": np.float64, "i": np.int64, "u": np.uint64}[array.dtype.kind])
+    return array.astype({"f": np.float64, "i": np.int64, "u": np.uint64, "b": np.uint8}[array.dtype.kind])
 
 
 def strided(array: np.ndarray) -> np.ndarray:

@@ -75,7 +75,8 @@ HUSH_INLINE void make_records(const Scene& scene, const int32_t slot[8], float l
                  ~load(clipped_lanes);
 
     const f32x8 unit = splat(0.84932180028801907f);  // root of kHalfLog2E: exp(-D²/2) = 2^-Q
-    f32x8 x = first[0], y = first[1], ux = first[2] * unit, uy = first[3] * unit, vy = first[4] * unit;
+    f32x8 x = first[0], y = first[1], ux = first[2] * unit, uy = first[3] * unit,
+          vy = max(first[4], -first[4]) * unit;  // only its square counts; of surfels it may be negative
     const f32x8 log_opacity = rest[3] * splat(kHalfLog2E);
     f32x8 depth = splat(1) / rest[2];
     // The contour is d'(M - kG)d - 2k g·d - k = 0 with Q = d'Md and S = 1 + 2 g·d + d'Gd.

@@ -41,7 +41,8 @@ template <class Visit>
 void each_member(Scene& scene, const Camera& camera, const uint64_t* members, int begin, int end, Visit&& visit) {
     for (int chunk = begin; chunk < end; ++chunk) {
         if (!(members[2 * chunk] | members[2 * chunk + 1])) continue;
-        ensure_projected(scene, camera, chunk);
+        if (scene.state[chunk].load(std::memory_order_acquire) != 2)  // a chunk belongs to one part: nobody else asks
+            project_some(scene, camera, chunk, members + 2 * chunk);
         const int16_t* box = &scene.box[(size_t)chunk * 4 * kChunk];
         for (int word = 0; word < 2; ++word)
             for (uint64_t left = members[2 * chunk + word]; left; left &= left - 1) {

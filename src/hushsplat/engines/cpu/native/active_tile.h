@@ -172,6 +172,11 @@ HUSH_INLINE f32x8 alpha_of(f32x8 e, const AlphaConstants& c) {
     return bits_to_float(scaled & (e > load(c.least)));
 }
 
+// Where a cell's pixels are, in memory for the same reason.
+struct CellPlaces {
+    alignas(32) float x[8], top[8], bottom[8];
+};
+
 // Two rows of four pixels. A cell has two of these; each is named, since what is indexed does not stay in registers.
 struct HalfCell {
     f32x8 rest, red, green, blue, depth;
@@ -201,12 +206,13 @@ HUSH_INLINE f32x8 ray_exponent(const Record& r, f32x8 dx, f32x8 dy, float near, 
     return splat(r.log_opacity) - least;
 }
 
-// Adds one member to half a cell. `Mixed` cells hold members that need the ray form.
+// Adds one member to half a cell, `dx` and `dy` from its pixels to the member: an ellipse is the same on both sides,
+// and subtracting from the member leaves pixels in memory. `Mixed` cells hold members that need the ray form.
 template <bool Surfels, bool Depth, bool Mixed>
 HUSH_INLINE void blend_half(const Record& r, f32x8 dx, f32x8 dy, float near, const AlphaConstants& c, HalfCell& sums) {
     f32x8 exponent, depth;
     if (Mixed && r.is_ray()) {
-        exponent = ray_exponent<Surfels>(r, dx, dy, near, &depth);
+        exponent = ray_exponent<Surfels>(r, -dx, -dy, near, &depth);
     } else {
         const f32x8 u = fma(dy, splat(r.uy), dx * splat(r.ux)), v = dy * splat(r.vy);
         if constexpr (Surfels) {
@@ -215,7 +221,7 @@ HUSH_INLINE void blend_half(const Record& r, f32x8 dx, f32x8 dy, float near, con
         } else {
             exponent = fma(-u, u, fma(-v, v, splat(r.log_opacity)));
         }
-        if constexpr (Depth) depth = fma(dy, splat(r.form[1]), fma(dx, splat(r.form[0]), splat(r.depth)));
+        if constexpr (Depth) depth = fma(-dy, splat(r.form[1]), fma(-dx, splat(r.form[0]), splat(r.depth)));
     }
     const f32x8 weight = alpha_of(exponent, c) * sums.rest;
     sums.rest = sums.rest - weight;
@@ -226,11 +232,11 @@ HUSH_INLINE void blend_half(const Record& r, f32x8 dx, f32x8 dy, float near, con
 }
 
 template <bool Surfels, bool Depth, bool Mixed>
-HUSH_INLINE void blend(const Record& r, f32x8 x, f32x8 y, float near, const AlphaConstants& c, HalfCell& top,
+HUSH_INLINE void blend(const Record& r, const CellPlaces& places, float near, const AlphaConstants& c, HalfCell& top,
                        HalfCell& bottom) {
-    const f32x8 dx = x - splat(r.x), dy = y - splat(r.y);
-    blend_half<Surfels, Depth, Mixed>(r, dx, dy, near, c, top);
-    blend_half<Surfels, Depth, Mixed>(r, dx, dy + splat(2), near, c, bottom);
+    const f32x8 dx = splat(r.x) - load(places.x), y = splat(r.y);
+    blend_half<Surfels, Depth, Mixed>(r, dx, y - load(places.top), near, c, top);
+    blend_half<Surfels, Depth, Mixed>(r, dx, y - load(places.bottom), near, c, bottom);
 }
 
 // A finished cell shows what it has found so far: taking the rest for background would darken cell by cell.
@@ -246,16 +252,17 @@ HUSH_INLINE void finish(HalfCell& sums) {
 // Front to back until the cell is finished; writes the depths at which levels of transmittance were passed.
 template <bool Surfels, bool Depth, bool Mixed>
 __attribute__((noinline)) void blend_list(const Record* record, const float* depth, const uint32_t* list, int n,
-                                          f32x8 x, f32x8 y, float near, float stop, const AlphaConstants& c,
+                                          const CellPlaces& places, float near, float stop, const AlphaConstants& c,
                                           CellSums& sums, float passed[kProfileLevels]) {
     const f32x8 zero = splat(0);
     HalfCell top = {sums.top.rest, zero, zero, zero, zero}, bottom = {sums.bottom.rest, zero, zero, zero, zero};
     int level = 0, k = 0;
     float pass = kPassed[0];
     for (; k + 4 <= n && level < kProfileLevels; k += 4) {
+#pragma GCC unroll 4
         for (int j = 0; j < 4; ++j) {
             asm volatile("" ::: "memory");  // keeps records and constants in memory, see AlphaConstants
-            blend<Surfels, Depth, Mixed>(record[list[k + j]], x, y, near, c, top, bottom);
+            blend<Surfels, Depth, Mixed>(record[list[k + j]], places, near, c, top, bottom);
         }
         const f32x8 most = max(top.rest, bottom.rest);
         while (!any(most > splat(pass))) {
@@ -268,7 +275,7 @@ __attribute__((noinline)) void blend_list(const Record* record, const float* dep
         finish(top);
         finish(bottom);
     } else {
-        for (; k < n; ++k) blend<Surfels, Depth, Mixed>(record[list[k]], x, y, near, c, top, bottom);
+        for (; k < n; ++k) blend<Surfels, Depth, Mixed>(record[list[k]], places, near, c, top, bottom);
     }
     sums.top = top;
     sums.bottom = bottom;
@@ -377,7 +384,11 @@ inline size_t draw_set_tile(const TileJob& job, int tile_x, int tile_y, TileEntr
             sums.top.rest = select(left & (py < below), splat(1), splat(0));
             sums.bottom.rest = select(left & (py + splat(2) < below), splat(1), splat(0));
             auto* blend_cell = rays >> cell & 1 ? blend_list<Surfels, Depth, true> : blend_list<Surfels, Depth, false>;
-            blend_cell(scratch.record.get(), scratch.depth.get(), list, length, px, py, job.camera.near,
+            CellPlaces places;
+            store(places.x, px);
+            store(places.top, py);
+            store(places.bottom, py + splat(2));
+            blend_cell(scratch.record.get(), scratch.depth.get(), list, length, places, job.camera.near,
                        job.settings.stop, constants, sums, passed);
             write_cell(job.out, job.camera, x, y, sums);
             pairs += length;

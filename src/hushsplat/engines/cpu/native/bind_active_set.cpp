@@ -33,7 +33,8 @@ void require_picture(const hush::Camera& camera, const Output& output) {
 }
 
 std::unique_ptr<hush::ActiveSet> draw(hush::Scene& scene, const hush::Camera& camera, Harmonics sh, Means means,
-                                      Array<const float, nb::shape<3>> background, const hush::ActiveSetSettings& settings,
+                                      Array<const float, nb::shape<3>> background,
+                                      const hush::ActiveSetSettings& settings,
                                       Array<const float, nb::shape<-1, hush::kTable>> levels,
                                       Array<const uint32_t, nb::shape<-1>> sequence, const hush::ActiveSet* previous,
                                       int threads, Pixels3 color, Pixels alpha, std::optional<Pixels> depth) {

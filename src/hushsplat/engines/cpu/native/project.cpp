@@ -149,8 +149,9 @@ HUSH_INLINE int16_t least_of(i32x8 v) {
 
 static_assert(sizeof(Projected) == 12 * sizeof(float), "written below as twelve floats");
 
+// Only groups of eight with a bit in `wanted` are projected; the others have empty boxes.
 template <bool Surfels>
-void project_chunk(Scene& scene, const Camera& camera, int chunk) {
+void project_chunk(Scene& scene, const Camera& camera, int chunk, const uint64_t wanted[2]) {
     const float* fixed = &scene.fixed[(size_t)chunk * kFixed * kChunk];
     Projected* out = &scene.projected[(size_t)chunk * kChunk];
     int16_t* box = &scene.box[(size_t)chunk * 4 * kChunk];
@@ -159,6 +160,10 @@ void project_chunk(Scene& scene, const Camera& camera, int chunk) {
     i32x8 left = splat_int(camera.width), right = splat_int(0), top = splat_int(camera.height), bottom = splat_int(0);
     f32x8 most = splat(0);
     for (int k = 0; k < kChunk; k += 8) {
+        if (!(wanted[k / 64] >> k % 64 & 255)) {
+            for (int side = 0; side < 4; ++side) store(box + side * kChunk + k, i16x8{});
+            continue;
+        }
         auto row = [&](int r) { return load(fixed + r * kChunk + k); };
         V3 c = rotate(camera.rotation, {row(kMeanX) - splat(camera.eye[0]), row(kMeanY) - splat(camera.eye[1]),
                                         row(kMeanZ) - splat(camera.eye[2])});
@@ -237,7 +242,13 @@ void project_chunk(Scene& scene, const Camera& camera, int chunk) {
 }  // namespace
 
 void project(Scene& scene, const Camera& camera, int chunk) {
-    scene.surfels ? project_chunk<true>(scene, camera, chunk) : project_chunk<false>(scene, camera, chunk);
+    const uint64_t all[2] = {~0ull, ~0ull};
+    project_some(scene, camera, chunk, all);
+}
+
+void project_some(Scene& scene, const Camera& camera, int chunk, const uint64_t wanted[2]) {
+    scene.surfels ? project_chunk<true>(scene, camera, chunk, wanted)
+                  : project_chunk<false>(scene, camera, chunk, wanted);
 }
 
 }  // namespace hush::HUSH_ISA
