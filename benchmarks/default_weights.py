@@ -39,7 +39,7 @@ BASELINES = ("svgf", "svgf-tuned")
 METHODS = {
     "trust by depth, σ = 5": DenoiserSettings(zero_shot=True, trust="heuristic", sigma=5.0),
     "paper's passes": replace(PAPER, zero_shot=True),
-    "hush-zero-shot": DenoiserSettings(zero_shot=True),
+    "temporal-zero-shot": DenoiserSettings(zero_shot=True),
 }
 
 
@@ -85,7 +85,7 @@ def mean_psnr(pictures: list[np.ndarray], expected: list[np.ndarray]) -> float:
 def measure(subject: Subject, weights: DenoiserWeights, pictures: Path | None) -> None:
     drawing, cameras, options = engine("cpu"), subject.cameras, RenderOptions()
     scene = drawing.upload(subject.gaussians)
-    learned = [configure("hush-zero-shot", weights=weights, settings=settings) for settings in METHODS.values()]
+    learned = [configure("temporal-zero-shot", weights=weights, settings=settings) for settings in METHODS.values()]
     names = ["raw", *METHODS, *BASELINES]
     stream = Stream(drawing, scene, ["raw", *learned, *map(configure, BASELINES)], options=options)
     with_views = [name in METHODS for name in names]

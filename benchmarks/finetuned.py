@@ -39,8 +39,8 @@ def main() -> None:
     arguments = parser.parse_args()
     drawing, options = engine("cpu"), RenderOptions()
     scene = drawing.upload(hushsplat.load(arguments.run / "stage4.ply"))
-    tuned = configure("hush", weights=arguments.run / "denoiser.safetensors")
-    methods = {name: configure(name) for name in ("svgf", "svgf-tuned", "hush-zero-shot")} | {"hush": tuned}
+    tuned = configure("temporal", weights=arguments.run / "denoiser.safetensors")
+    methods = {name: configure(name) for name in ("svgf", "svgf-tuned", "temporal-zero-shot")} | {"temporal": tuned}
     views = [view.camera for view in load_capture(arguments.capture).views]
     print("| flight | method | reference | exact |\n| --- | --- | ---: | ---: |")
     for fps, (count, every) in FRAMES.items():

@@ -26,7 +26,7 @@ import hushsplat
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "viewer"))
 from client import page
 
-METHODS = ("hush-zero-shot", "raw", "svgf-tuned", "st-taa", "reference", "mean", "hush-zero-shot~trust_s")
+METHODS = ("temporal-zero-shot", "raw", "svgf-tuned", "st-taa", "reference", "mean", "temporal-zero-shot~trust_s")
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """The viewer in a real browser: shown frames a second while dragging, and the latency from input to picture.
 
-python benchmarks/viewer_speed.py --scene synth:200k --method hush-zero-shot
+python benchmarks/viewer_speed.py --scene synth:200k --method temporal-zero-shot
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Speed:
     """What to show, how large, how long."""
 
     scene: str = "synth:200k"
-    method: str = "hush-zero-shot"
+    method: str = "temporal-zero-shot"
     width: int = 1280
     height: int = 800
     seconds: float = 8.0

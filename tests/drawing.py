@@ -66,7 +66,7 @@ def denoise_step(
     threads: int = 0,
     with_views: bool = False,
 ) -> tuple[Image, State]:
-    configured = ConfiguredDenoiser("hush", TEMPORAL, settings, weights)
+    configured = ConfiguredDenoiser("temporal", TEMPORAL, settings, weights)
     return ENGINE.denoise(configured, observation, camera, state, RenderOptions(threads=threads), with_views)
 
 

@@ -118,7 +118,7 @@ def test_play_draws_a_scene_without_payload_zero_shot(scene: Gaussians, camera: 
     assert scene.payload is None
     cameras = [camera] * 3
     for image, expected in zip(
-        hushsplat.play(scene, cameras), hushsplat.play(scene, cameras, "hush-zero-shot"), strict=True
+        hushsplat.play(scene, cameras), hushsplat.play(scene, cameras, "temporal-zero-shot"), strict=True
     ):
         np.testing.assert_array_equal(image.color, expected.color)
     with_payload = dataclasses.replace(scene, payload=np.ones((len(scene), 10), dtype=np.float32))
@@ -160,7 +160,7 @@ def test_a_denoiser_refuses_the_state_of_another_by_name(scene: Gaussians, camer
     on = hushsplat.engine("cpu")
     observation = hushsplat.Stream(on, on.upload(scene), []).observe(camera)
     _, state = hushsplat.denoiser("taa").step(observation, camera, None)
-    for name in ("svgf", "mean", "hush-zero-shot"):
+    for name in ("svgf", "mean", "temporal-zero-shot"):
         with pytest.raises(DenoiseError, match=f"a state of 'taa' was given to '{name}'; pass the state that '{name}'"):
             hushsplat.denoiser(name).step(observation, camera, state)
 

@@ -59,11 +59,11 @@ def observed(seed: int = 0, payload: bool = True) -> Observation:
 
 def test_names_and_kinds_of_the_methods() -> None:
     assert list(METHODS) == [
-        *("raw", "exact", "reference", "mean", "st-taa", "taa", "svgf", "svgf-tuned", "hush", "hush-zero-shot"),
+        *("raw", "exact", "reference", "mean", "st-taa", "taa", "svgf", "svgf-tuned", "temporal", "temporal-zero-shot"),
     ]
     assert BLENDED == ("exact", "reference")
-    assert DENOISERS == ("mean", "st-taa", "taa", "svgf", "svgf-tuned", "hush", "hush-zero-shot")
-    assert LEARNED == ("hush", "hush-zero-shot")
+    assert DENOISERS == ("mean", "st-taa", "taa", "svgf", "svgf-tuned", "temporal", "temporal-zero-shot")
+    assert LEARNED == ("temporal", "temporal-zero-shot")
     for name, found in METHODS.items():
         assert method(name) is found and found.name == name and found.summary
         assert found.is_denoiser == (name in DENOISERS) == (found.settings is not None)
@@ -71,43 +71,48 @@ def test_names_and_kinds_of_the_methods() -> None:
 
 
 def test_an_unknown_method_is_refused() -> None:
-    with pytest.raises(RenderError, match=r"^method must be one of raw, exact, .*, hush-zero-shot, got 'x'\.$"):
+    with pytest.raises(RenderError, match=r"^method must be one of raw, exact, .*, temporal-zero-shot, got 'x'\.$"):
         method("x")
-    with pytest.raises(RenderError, match=r"^method must be one of raw, exact, .*, hush-zero-shot, got 'x'\.$"):
+    with pytest.raises(RenderError, match=r"^method must be one of raw, exact, .*, temporal-zero-shot, got 'x'\.$"):
         drawn_by("x", True)
     for name in ("blurry", "raw", "exact"):
-        with pytest.raises(DenoiseError, match=rf"^a denoiser is one of mean, .*, hush-zero-shot, got '{name}'\.$"):
+        with pytest.raises(DenoiseError, match=rf"^a denoiser is one of mean, .*, temporal-zero-shot, got '{name}'\.$"):
             configure(name)
 
 
 def test_a_method_that_needs_a_payload_is_replaced_by_its_fallback_without_one() -> None:
-    assert drawn_by("hush", True).name == "hush"
-    assert drawn_by("hush", False).name == "hush-zero-shot"
+    assert drawn_by("temporal", True).name == "temporal"
+    assert drawn_by("temporal", False).name == "temporal-zero-shot"
     for name in METHODS:
-        if name != "hush":
+        if name != "temporal":
             assert drawn_by(name, True).name == drawn_by(name, False).name == name
-    assert [name for name, found in METHODS.items() if found.needs_payload] == ["hush"]
+    assert [name for name, found in METHODS.items() if found.needs_payload] == ["temporal"]
 
 
 def test_a_configured_denoiser_is_zero_shot_without_a_payload_and_keeps_its_other_settings(
     weights: DenoiserWeights,
 ) -> None:
-    configured = configure("hush", weights=weights, settings=DenoiserSettings(gate=1))
+    configured = configure("temporal", weights=weights, settings=DenoiserSettings(gate=1))
     assert for_payload(configured, True) is configured
     without = for_payload(configured, False)
     assert without.settings == DenoiserSettings(gate=1, zero_shot=True)
-    assert without.name == "hush" and without.weights is weights
+    assert without.name == "temporal" and without.weights is weights
     baseline = configure("taa")
     assert for_payload(baseline, False) is baseline
 
 
 def test_a_learned_denoiser_draws_a_scene_without_payload_zero_shot(weights: DenoiserWeights, camera: Camera) -> None:
     frames = {}
-    for name, payload in (("hush", False), ("hush-zero-shot", False), ("hush-zero-shot", True), ("hush", True)):
+    for name, payload in (
+        ("temporal", False),
+        ("temporal-zero-shot", False),
+        ("temporal-zero-shot", True),
+        ("temporal", True),
+    ):
         frames[name, payload] = denoiser(name, weights=weights).step(observed(payload=payload), camera, None)[0].color
-    np.testing.assert_array_equal(frames["hush", False], frames["hush-zero-shot", False])
-    np.testing.assert_array_equal(frames["hush", False], frames["hush-zero-shot", True])
-    assert (frames["hush", False] != frames["hush", True]).any()
+    np.testing.assert_array_equal(frames["temporal", False], frames["temporal-zero-shot", False])
+    np.testing.assert_array_equal(frames["temporal", False], frames["temporal-zero-shot", True])
+    assert (frames["temporal", False] != frames["temporal", True]).any()
 
 
 def test_settings_of_another_method_are_refused_by_name() -> None:
@@ -115,22 +120,24 @@ def test_settings_of_another_method_are_refused_by_name() -> None:
         DenoiseError, match=r"^taa takes TaaSettings, got SvgfSettings; those belong to svgf, svgf-tuned\.$"
     ):
         configure("taa", settings=SvgfSettings())
-    with pytest.raises(DenoiseError, match=r"^hush takes DenoiserSettings, got TaaSettings; those belong to taa\.$"):
-        configure("hush", settings=TaaSettings())
+    with pytest.raises(
+        DenoiseError, match=r"^temporal takes DenoiserSettings, got TaaSettings; those belong to taa\.$"
+    ):
+        configure("temporal", settings=TaaSettings())
 
 
 def test_weights_of_a_method_without_weights_are_refused(weights: DenoiserWeights) -> None:
-    with pytest.raises(DenoiseError, match=r"^taa has no weights; they belong to hush and hush-zero-shot\.$"):
+    with pytest.raises(DenoiseError, match=r"^taa has no weights; they belong to temporal and temporal-zero-shot\.$"):
         configure("taa", weights=weights)
 
 
 def test_defaults_of_a_configured_denoiser() -> None:
     assert configure("svgf").settings == SvgfSettings()
     assert configure("svgf-tuned").settings == TUNED_SVGF
-    assert configure("hush").settings == DenoiserSettings()
-    assert configure("hush-zero-shot").settings == DenoiserSettings(zero_shot=True)
-    assert configure("hush-zero-shot", settings=DenoiserSettings(gate=0)).settings.zero_shot
-    assert configure("hush").weights is not None and configure("taa").weights is None
+    assert configure("temporal").settings == DenoiserSettings()
+    assert configure("temporal-zero-shot").settings == DenoiserSettings(zero_shot=True)
+    assert configure("temporal-zero-shot", settings=DenoiserSettings(gate=0)).settings.zero_shot
+    assert configure("temporal").weights is not None and configure("taa").weights is None
 
 
 def test_weights_come_from_memory_a_file_or_the_package(
@@ -144,7 +151,7 @@ def test_weights_come_from_memory_a_file_or_the_package(
     assert weights_of(None).gamma > 0
     monkeypatch.setattr(weight_files, "DEFAULT", ("denoise", "weights", "gone.safetensors"))
     with pytest.raises(WeightsError, match=r"gone\.safetensors: the weights of the package are not there; install it"):
-        configure("hush")
+        configure("temporal")
 
 
 @pytest.mark.parametrize("engine", [CpuEngine(), TorchEngine()], ids=["cpu", "torch"])
@@ -168,7 +175,7 @@ def test_every_denoiser_calms_a_still_stream_and_is_a_pure_function(
 def test_a_state_of_another_method_is_refused_by_name(
     name: str, engine, weights: DenoiserWeights, camera: Camera
 ) -> None:
-    other = "taa" if name != "taa" else "hush"
+    other = "taa" if name != "taa" else "temporal"
     _, state = denoiser(other, on=engine).step(observed(), camera, None)
     with pytest.raises(DenoiseError, match=rf"^a state of '{other}' was given to '{name}'; pass the state that"):
         denoiser(name, on=engine).step(observed(), camera, state)
@@ -183,7 +190,7 @@ def test_a_baseline_has_no_views(name: str, camera: Camera) -> None:
 
 def test_views_are_those_that_the_spec_declares(weights: DenoiserWeights, camera: Camera) -> None:
     for engine in ("cpu", "torch"):
-        it = denoiser("hush", weights=weights, on=engine)
+        it = denoiser("temporal", weights=weights, on=engine)
         views = it.step(observed(), camera, None, with_views=True)[0].numpy().views
         assert {name: view.shape for name, view in views.items()} == {
             name: (20, 30, view.floats) for name, view in VIEWS.items()
@@ -202,7 +209,7 @@ def test_a_denoiser_uses_the_threads_of_its_options(weights: DenoiserWeights, ca
 
 
 def test_a_denoiser_of_the_registry_follows_the_protocol(weights: DenoiserWeights) -> None:
-    assert isinstance(denoiser("hush", weights=weights), Denoiser)
+    assert isinstance(denoiser("temporal", weights=weights), Denoiser)
 
 
 def test_playing_needs_no_torch() -> None:

@@ -110,7 +110,7 @@ def test_the_same_method_twice_has_two_states(scene) -> None:
 
 def test_restart_drops_history_and_keeps_counting_frames(scene) -> None:
     own = Recorder()
-    running = stream(scene, "hush", own)
+    running = stream(scene, "temporal", own)
     for camera in cameras(3):
         running.step(camera)
     running.restart()
@@ -119,12 +119,12 @@ def test_restart_drops_history_and_keeps_counting_frames(scene) -> None:
     assert frame.number == 8
     assert own.seen[-1][2] is None
     np.testing.assert_array_equal(running.states[0].accumulated_frames, 1)
-    fresh = stream(scene, "hush", noise=replace(NOISE, frame=8)).step(TRACK.camera(3))
+    fresh = stream(scene, "temporal", noise=replace(NOISE, frame=8)).step(TRACK.camera(3))
     np.testing.assert_array_equal(frame.images[0].color, fresh.images[0].color)
 
 
 def test_feeding_the_observed_frame_is_a_step(scene) -> None:
-    stepped, fed = (stream(scene, "hush", "raw", "reference") for _ in range(2))
+    stepped, fed = (stream(scene, "temporal", "raw", "reference") for _ in range(2))
     for camera in cameras(3):
         expected = stepped.step(camera)
         observation = fed.observe(camera)
@@ -136,7 +136,7 @@ def test_feeding_the_observed_frame_is_a_step(scene) -> None:
 
 
 def test_observing_does_not_advance_the_stream(scene) -> None:
-    running, camera = stream(scene, "hush"), TRACK.camera(0)
+    running, camera = stream(scene, "temporal"), TRACK.camera(0)
     first, second = running.observe(camera), running.observe(camera)
     np.testing.assert_array_equal(first.color, second.color)
     assert running.number == 5 and running.states == [None]
@@ -144,7 +144,7 @@ def test_observing_does_not_advance_the_stream(scene) -> None:
 
 
 def test_parts_end_with_the_frame_of_a_step(scene) -> None:
-    methods, camera = ("exact", "hush", "raw", "reference"), TRACK.camera(0)
+    methods, camera = ("exact", "temporal", "raw", "reference"), TRACK.camera(0)
     *waits, frame = stream(scene, *methods, band_px=7).parts(camera)
     assert waits and all(part is None for part in waits)
     assert len(waits) == 1 + 5 + 2  # the noisy frame, five bands of `exact`, one for each streaming method
@@ -182,18 +182,18 @@ def test_blended_methods_take_no_noisy_frame(scene) -> None:
 
 
 def test_times_are_told_by_pass(scene) -> None:
-    frame = stream(scene, "raw", "hush-zero-shot", Recorder(), "reference").step(TRACK.camera(0))
-    assert list(frame.passes_ms) == ["sample", "decode", "hush-zero-shot", "Recorder", "reference"]
+    frame = stream(scene, "raw", "temporal-zero-shot", Recorder(), "reference").step(TRACK.camera(0))
+    assert list(frame.passes_ms) == ["sample", "decode", "temporal-zero-shot", "Recorder", "reference"]
     assert all(spent >= 0 for spent in frame.passes_ms.values())
 
 
 def test_views_are_given_to_the_methods_that_are_asked(scene) -> None:
     camera = TRACK.camera(0)
-    running = stream(scene, "hush", "taa", "hush-zero-shot")
+    running = stream(scene, "temporal", "taa", "temporal-zero-shot")
     first, baseline, second = running.step(camera, with_views=[True, False, False]).images
     assert first.views is not None and baseline.views is None and second.views is None
     own = Recorder()
-    running = stream(scene, "hush", own, "raw", "exact")
+    running = stream(scene, "temporal", own, "raw", "exact")
     assert running.step(camera).images[0].views is None
     assert running.step(camera, with_views=True).images[0].views is not None
     assert [with_views for *_, with_views in own.seen] == [False, True]
@@ -211,12 +211,12 @@ def test_a_denoiser_of_the_users_own_is_stepped_like_ours(scene) -> None:
 
 
 def test_a_scene_without_payload_is_drawn_zero_shot(scene, scene_with_payload) -> None:
-    configured = configure("hush", settings=DenoiserSettings(gate=1))
+    configured = configure("temporal", settings=DenoiserSettings(gate=1))
     for camera in cameras(2):
-        learned, zero_shot, chosen = stream(scene, "hush", "hush-zero-shot", configured).step(camera).images
+        learned, zero_shot, chosen = stream(scene, "temporal", "temporal-zero-shot", configured).step(camera).images
         np.testing.assert_array_equal(learned.color, zero_shot.color)
         assert (chosen.color != learned.color).any()
-    learned, zero_shot = stream(scene_with_payload, "hush", "hush-zero-shot").step(TRACK.camera(0)).images
+    learned, zero_shot = stream(scene_with_payload, "temporal", "temporal-zero-shot").step(TRACK.camera(0)).images
     assert (learned.color != zero_shot.color).any()
 
 
@@ -232,14 +232,14 @@ def test_an_unknown_method_is_refused_before_the_first_frame(scene) -> None:
 def grown(request, scene):
     """A stream of either engine with a long history, and its state before the resize."""
     engine = ENGINE if request.param == "cpu" else TorchEngine()
-    running = stream(scene, "hush-zero-shot", "taa")
+    running = stream(scene, "temporal-zero-shot", "taa")
     camera = home_camera(WIDTH, HEIGHT)
     for _ in range(7):
         frame = running.step(camera)
     if request.param == "cpu":
         return running, camera, running.states[0]
     # The torch engine's own stream would be slow: its denoiser takes the same noisy frames.
-    other = Stream(engine, scene, ["hush-zero-shot", "taa"], noise=NOISE, options=OPTIONS)
+    other = Stream(engine, scene, ["temporal-zero-shot", "taa"], noise=NOISE, options=OPTIONS)
     for _ in range(7):
         other.feed(frame.observation, camera)
     return other, camera, other.states[0]
@@ -252,7 +252,7 @@ def test_another_picture_size_keeps_a_short_history(grown) -> None:
     assert after.values.shape == (24, 57, 16) and after.camera.width == 57 and after.camera.height == 24
     np.testing.assert_allclose(after.accumulated_frames, KEPT_FRAMES)
     assert after.denoised_frames.max() <= KEPT_FRAMES < before.numpy().denoised_frames.max()
-    assert after.method == "hush-zero-shot"
+    assert after.method == "temporal-zero-shot"
 
 
 def test_depths_of_a_resized_state_are_depths_that_were_seen(grown) -> None:
@@ -274,13 +274,13 @@ def test_a_state_of_the_same_size_is_left_as_it_is(grown) -> None:
 
 
 def test_a_step_at_another_size_goes_on_from_the_resized_state(scene) -> None:
-    running, camera = stream(scene, "hush-zero-shot", "taa"), home_camera(WIDTH, HEIGHT)
+    running, camera = stream(scene, "temporal-zero-shot", "taa"), home_camera(WIDTH, HEIGHT)
     for _ in range(7):
         running.step(camera)
     smaller = camera.resized(20, 15)
     resized = ENGINE.resize(running.states[0], smaller)
     frame = running.step(smaller)
-    expected, _ = denoiser("hush-zero-shot", options=OPTIONS).step(frame.observation, smaller, resized)
+    expected, _ = denoiser("temporal-zero-shot", options=OPTIONS).step(frame.observation, smaller, resized)
     np.testing.assert_array_equal(frame.images[0].color, expected.color)
     np.testing.assert_allclose(running.states[0].accumulated_frames, KEPT_FRAMES + 1)
     np.testing.assert_array_equal(running.states[1].history_frames, 1)  # baselines start anew
@@ -288,12 +288,12 @@ def test_a_step_at_another_size_goes_on_from_the_resized_state(scene) -> None:
 
 def test_replaced_methods_keep_states_by_name(scene) -> None:
     camera = cameras(1)[0]
-    replaced = stream(scene, "mean", "hush", "raw")  # without payload hush-zero-shot draws
+    replaced = stream(scene, "mean", "temporal", "raw")  # without payload temporal-zero-shot draws
     for _ in range(3):
         replaced.step(camera)
     settings = replace(DenoiserSettings(), accumulated_cap_frames=50.0)
-    replaced.replace_methods(["exact", configure("hush-zero-shot", settings=settings), "taa"])
-    assert [state and state.method for state in replaced.states] == [None, "hush-zero-shot", None]
+    replaced.replace_methods(["exact", configure("temporal-zero-shot", settings=settings), "taa"])
+    assert [state and state.method for state in replaced.states] == [None, "temporal-zero-shot", None]
     replaced.step(camera)
     assert replaced.states[1].accumulated_frames.max() == 4
     replaced.replace_methods(["raw", "mean"])

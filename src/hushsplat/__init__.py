@@ -5,7 +5,7 @@ image = hushsplat.render(scene, hushsplat.frame_scene(scene, width=800, height=5
 hushsplat.save_image(image, "garden.png")
 
 for image in hushsplat.play(scene, hushsplat.load_track("walk.json")):
-    ...  # image.color; denoiser("hush-zero-shot").step(...) does the same for a renderer of your own
+    ...  # image.color; denoiser("temporal-zero-shot").step(...) does the same for a renderer of your own
 """
 
 from importlib import import_module as _import_module

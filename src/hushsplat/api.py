@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from hushsplat.engines.base import ENGINES, Engine, Scene, engine
-from hushsplat.methods import Denoiser, method
+from hushsplat.methods import method
 from hushsplat.scenes import scene_argument
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.stream import MethodLike, Stream
@@ -149,7 +149,9 @@ def _framing(scene: Gaussians | Scene) -> Camera:
 def _still_frames(chosen: MethodLike) -> int:
     if isinstance(chosen, str):
         return STILL_FRAMES if method(chosen).is_denoiser else 1
-    return STILL_FRAMES if isinstance(chosen, (ConfiguredDenoiser, Denoiser)) else 1
+    if isinstance(chosen, ConfiguredDenoiser):
+        return STILL_FRAMES if method(chosen.name).is_denoiser else 1
+    return STILL_FRAMES
 
 
 __all__ = ["ENGINES", "STILL_FRAMES", "play", "play_side_by_side", "render", "upload"]

@@ -11,14 +11,17 @@ from hushsplat.engines.base import Engine, engine
 from hushsplat.io.weights import default_weights, read_weights
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.settings import (
+    PAPER,
+    SORTED,
     TUNED_SVGF,
+    ActiveSetSettings,
     DenoiserSettings,
     MeanSettings,
     StTaaSettings,
     SvgfSettings,
     TaaSettings,
 )
-from hushsplat.spec.state import MEAN, ST_TAA, SVGF, TAA, TEMPORAL, StateLayout
+from hushsplat.spec.state import ACTIVE_SET, MEAN, ST_TAA, SVGF, TAA, TEMPORAL, StateLayout
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import DenoiseError, RenderError
@@ -34,7 +37,8 @@ class Method:
 
     Attributes:
         name: as every command, table and page calls it.
-        kind: blended (each frame by itself, no noise) or streaming (takes the stochastic stream).
+        kind: blended (each frame by itself, no noise), streaming (takes the stochastic stream), or active (finds and
+            blends the Gaussians that matter, frame after frame).
         summary: one line for menus and help.
         settings: its defaults; None where there is nothing to set.
         layout: of its state; None where it keeps nothing.
@@ -43,7 +47,7 @@ class Method:
     """
 
     name: str
-    kind: Literal["blended", "streaming"]
+    kind: Literal["blended", "streaming", "active"]
     summary: str
     settings: Settings | None = None
     layout: StateLayout | None = None
@@ -52,8 +56,8 @@ class Method:
 
     @property
     def is_denoiser(self) -> bool:
-        """It keeps a state from frame to frame."""
-        return self.layout is not None
+        """It takes noisy frames and keeps a state from frame to frame."""
+        return self.kind == "streaming" and self.layout is not None
 
     @property
     def needs_payload(self) -> bool:
@@ -64,27 +68,58 @@ class Method:
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
+        Method(
+            "hush",
+            "active",
+            "only the Gaussians that were seen and still matter are sorted and blended; limit: reference",
+            ActiveSetSettings(),
+            ACTIVE_SET,
+        ),
         Method("raw", "streaming", "one stochastic sample per pixel, no sorting, no denoising"),
         Method("exact", "blended", "sorted in every pixel: the expectation of raw"),
         Method("reference", "blended", "sorted by the depth of the centres and blended: vanilla 2DGS and 3DGS"),
+        Method(
+            "sorted",
+            "active",
+            "reference with a bounded error: all Gaussians, less what the last frame says is hidden",
+            SORTED,
+            ACTIVE_SET,
+        ),
         Method("mean", "streaming", "mean over the frames of a still camera (Ref. N)", MeanSettings(), MEAN),
         Method("st-taa", "streaming", "forward-warped running mean of StochasticSplats", StTaaSettings(), ST_TAA),
         Method("taa", "streaming", "temporal anti-aliasing with variance clipping", TaaSettings(), TAA),
         Method("svgf", "streaming", "SVGF as the paper adapted it", SvgfSettings(), SVGF),
         Method("svgf-tuned", "streaming", "SVGF with constants tuned for the stream", TUNED_SVGF, SVGF),
         Method(
-            "hush",
+            "paper",
             "streaming",
-            "temporal denoiser with learned history weights, for scenes with a payload; others are drawn zero-shot",
+            "the paper's denoiser, for scenes with a payload; others are drawn zero-shot",
+            PAPER,
+            TEMPORAL,
+            learned=True,
+            fallback="paper-zero-shot",
+        ),
+        Method(
+            "paper-zero-shot",
+            "streaming",
+            "the paper's denoiser for any scene",
+            replace(PAPER, zero_shot=True),
+            TEMPORAL,
+            learned=True,
+        ),
+        Method(
+            "temporal",
+            "streaming",
+            "the paper's denoiser improved for low frame rates, for scenes with a payload; others are drawn zero-shot",
             DenoiserSettings(),
             TEMPORAL,
             learned=True,
-            fallback="hush-zero-shot",
+            fallback="temporal-zero-shot",
         ),
         Method(
-            "hush-zero-shot",
+            "temporal-zero-shot",
             "streaming",
-            "the same for any scene",
+            "temporal for any scene",
             DenoiserSettings(zero_shot=True),
             TEMPORAL,
             learned=True,
@@ -93,6 +128,7 @@ METHODS: dict[str, Method] = {
 }
 BLENDED = tuple(name for name, method in METHODS.items() if method.kind == "blended")
 DENOISERS = tuple(name for name, method in METHODS.items() if method.is_denoiser)
+ACTIVE = tuple(name for name, method in METHODS.items() if method.kind == "active")
 LEARNED = tuple(name for name, method in METHODS.items() if method.learned)
 
 
@@ -157,7 +193,7 @@ def configure(name: str, *, weights: WeightsLike | None = None, settings: Settin
         weights: of a learned one: as they are, or a file; None takes those of the package.
         settings: of its own kind; None takes its defaults.
     """
-    if name not in DENOISERS:
+    if name not in (*DENOISERS, *ACTIVE):
         raise DenoiseError(f"a denoiser is one of {', '.join(DENOISERS)}, got '{name}'.")
     found = METHODS[name]
     if found.layout is None or found.settings is None:
@@ -186,12 +222,16 @@ def denoiser(
     """A denoiser for any stochastic renderer: `image, state = it.step(observation, camera, state)`.
 
     Args:
-        name: mean, st-taa, taa, svgf, svgf-tuned, hush or hush-zero-shot.
+        name: mean, st-taa, taa, svgf, svgf-tuned, paper, paper-zero-shot, temporal or temporal-zero-shot.
         weights: of a learned one: `DenoiserWeights` or a .safetensors file; None takes those of the package.
         settings: of its kind, such as `DenoiserSettings`; None takes its defaults.
         options: `threads` is used.
         on: the engine, or its name.
     """
+    if name in ACTIVE:
+        raise DenoiseError(
+            f"{name} draws from the scene, not from noisy frames; use hushsplat.play or hushsplat.Stream."
+        )
     configured = configure(name, weights=weights, settings=settings)
     return EngineDenoiser(configured, engine(on) if isinstance(on, str) else on, options or RenderOptions())
 

@@ -47,11 +47,11 @@ def with_payload(ply: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_still_picture_is_what_many_frames_come_to(
     run: Run, tmp_path: Path, file: Path, weights: DenoiserWeights
 ) -> None:
-    words = ("--method", "hush-zero-shot", "--weights", file, "--frames", 5, "--width", 60, "--seed", 2)
+    words = ("--method", "temporal-zero-shot", "--weights", file, "--frames", 5, "--width", 60, "--seed", 2)
     result = run("render", "synth:2k", "-o", "a.npy", *words)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     scene, camera = hushsplat.room_and_garden(2000), hushsplat.home_camera(60, 40)
-    it = denoiser("hush-zero-shot", weights=weights)
+    it = denoiser("temporal-zero-shot", weights=weights)
     *_, last = hushsplat.play(scene, [camera] * 5, it, noise=hushsplat.Noise(seed=2))
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), last.color)
 
@@ -59,10 +59,10 @@ def test_a_still_picture_is_what_many_frames_come_to(
 def test_a_track_carries_the_state_and_hush_falls_back_aloud(
     run: Run, tmp_path: Path, ply: Path, with_payload: Path, track: Path, file: Path, weights: DenoiserWeights
 ) -> None:
-    words = ("--method", "hush", "--weights", file, "--track", track)
+    words = ("--method", "temporal", "--weights", file, "--track", track)
     for path, name, said in (
-        (ply, "hush-zero-shot", "hushsplat: cloud.ply has no payload for hush; hush-zero-shot draws it.\n"),
-        (with_payload, "hush", ""),
+        (ply, "temporal-zero-shot", "hushsplat: cloud.ply has no payload for temporal; temporal-zero-shot draws it.\n"),
+        (with_payload, "temporal", ""),
     ):
         result = run("render", path, "-o", "f%d.npy", *words)
         assert (result.returncode, result.stdout, result.stderr) == (0, "", said)
@@ -73,12 +73,12 @@ def test_a_track_carries_the_state_and_hush_falls_back_aloud(
 
 
 def test_settings_reach_the_denoiser(run: Run, tmp_path: Path, track: Path, ply: Path, file: Path) -> None:
-    words = ("--weights", file, "--track", track, "--method", "hush-zero-shot")
+    words = ("--weights", file, "--track", track, "--method", "temporal-zero-shot")
     switches = ("--denoiser.trust", "one", "--denoiser.no-spatial-filter", "--denoiser.no-stabilise")
     numbers = ("--denoiser.gate", 0, "--denoiser.tau-frames", 3)
     assert run("render", ply, "-o", "f%d.npy", *words, *switches, *numbers).returncode == 0
     settings = hushsplat.DenoiserSettings(trust="one", spatial_filter=False, stabilise=False, gate=0, tau_frames=3.0)
-    it = hushsplat.denoiser("hush-zero-shot", weights=file, settings=settings)
+    it = hushsplat.denoiser("temporal-zero-shot", weights=file, settings=settings)
     *_, last = hushsplat.play(hushsplat.load(ply), hushsplat.load_track(track), it)
     np.testing.assert_array_equal(np.load(tmp_path / "f3.npy"), last.color)
 
@@ -95,7 +95,7 @@ def test_show(
     monkeypatch.chdir(tmp_path)
     words = (
         "--method",
-        "hush-zero-shot",
+        "temporal-zero-shot",
         "--show",
         show,
         "--background",
@@ -117,7 +117,7 @@ def test_show(
 def test_compare_draws_all_methods_beside_each_other(
     run: Run, tmp_path: Path, track: Path, ply: Path, file: Path
 ) -> None:
-    compare = ("--compare", "raw,hush-zero-shot,reference", "--weights", file)
+    compare = ("--compare", "raw,temporal-zero-shot,reference", "--weights", file)
     result = run("render", ply, "-o", "c.mp4", "--track", track, *compare)
     assert (result.returncode, result.stderr) == (0, "")
     with av.open(str(tmp_path / "c.mp4")) as video:
@@ -142,32 +142,32 @@ def test_bench_times_denoisers_beside_renderers(run: Run, with_payload: Path, fi
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     rows = {(row["scene"], row["method"]): row for row in found["rows"]}
-    for scene, names in (("trained.ply", DENOISERS), ("synth:2k", [name for name in DENOISERS if name != "hush"])):
+    for scene, names in (("trained.ply", DENOISERS), ("synth:2k", [name for name in DENOISERS if name != "temporal"])):
         expected = {"raw", "reference", *names, *(f"raw+{name}" for name in names)}
         assert {method for of, method in rows if of == scene} == expected
-    held = rows["trained.ply", "hush"]["bytes_per_pixel"]
-    assert held == rows["trained.ply", "raw+hush"]["bytes_per_pixel"]
+    held = rows["trained.ply", "temporal"]["bytes_per_pixel"]
+    assert held == rows["trained.ply", "raw+temporal"]["bytes_per_pixel"]
     assert 149 <= held <= 160
     assert rows["trained.ply", "raw"]["bytes_per_pixel"] == 0
-    assert {"raw / reference", "raw+hush / reference"} <= {ratio["name"] for ratio in found["ratios"]}
-    result = run("bench", "synth:2k", "--methods", "hush-zero-shot", *words)
-    assert "hush-zero-shot" in result.stdout and " 149 " in result.stdout
+    assert {"raw / reference", "raw+temporal / reference"} <= {ratio["name"] for ratio in found["ratios"]}
+    result = run("bench", "synth:2k", "--methods", "temporal-zero-shot", *words)
+    assert "temporal-zero-shot" in result.stdout and " 149 " in result.stdout
 
 
 WRONG = {
-    "--method raw --show gate": "--show is for hush and hush-zero-shot, not for raw; leave it out.",
-    "--denoiser.sigma 3": "--denoiser.* is for hush and hush-zero-shot, not for reference; leave it out.",
-    "--method exact --weights W": "--weights is for hush and hush-zero-shot, not for exact; leave it out.",
-    "--compare raw,exact --weights W": "--weights is for hush and hush-zero-shot, not for raw; leave it out.",
-    "--method hush --weights nowhere": "nowhere: cannot be read: No such file or directory.",
-    "--method hush --weights W --denoiser.sigma -1": "sigma must be a number from 0 to 1e+06, got -1.0.",
-    "--method hush --weights W --denoiser.gate 3": "invalid choice '3' for argument '--denoiser.gate'.",
-    "--method hush --weights W --show mood": "invalid choice 'mood' for argument '--show'.",
-    "--method hush --weights W --frames 0": "--frames must be at least 1, got 0.",
+    "--method raw --show gate": "--show is for temporal and temporal-zero-shot, not for raw; leave it out.",
+    "--denoiser.sigma 3": "--denoiser.* is for temporal and temporal-zero-shot, not for reference; leave it out.",
+    "--method exact --weights W": "--weights is for temporal and temporal-zero-shot, not for exact; leave it out.",
+    "--compare raw,exact --weights W": "--weights is for temporal and temporal-zero-shot, not for raw; leave it out.",
+    "--method temporal --weights nowhere": "nowhere: cannot be read: No such file or directory.",
+    "--method temporal --weights W --denoiser.sigma -1": "sigma must be a number from 0 to 1e+06, got -1.0.",
+    "--method temporal --weights W --denoiser.gate 3": "invalid choice '3' for argument '--denoiser.gate'.",
+    "--method temporal --weights W --show mood": "invalid choice 'mood' for argument '--show'.",
+    "--method temporal --weights W --frames 0": "--frames must be at least 1, got 0.",
     "--method raw --frames 3": "--frames is for denoisers, which see many; renderers draw one, leave it out.",
-    "--method hush --weights W --frames 3 --orbit": "--frames is for a still camera; a track has frames of its own",
+    "--method temporal --weights W --frames 3 --orbit": "--frames is for a still camera; a track has frames of its own",
     "--compare raw,blurry": "--compare takes of raw, exact, reference,",
-    "--compare raw,hush --weights W --show gate": "--show and --compare do not go together; leave one of them out.",
+    "--compare raw,temporal --weights W --show gate": "--show and --compare do not go together; leave one of them out.",
 }
 
 
@@ -195,10 +195,10 @@ def test_bench_of_a_scene_without_payload_is_zero_shot_and_says_so(
     ply: Path, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["--sizes", "32x24", "--rounds", "1", "--cameras", "1", "--threads", "1", "--weights", str(file), "--json"]
-    assert main(["bench", str(ply), *words, "--methods", "hush", "raw+hush"]) == 0
+    assert main(["bench", str(ply), *words, "--methods", "temporal", "raw+temporal"]) == 0
     out, err = capsys.readouterr()
-    assert [row["method"] for row in json.loads(out)["rows"]] == ["hush-zero-shot", "raw+hush-zero-shot"]
-    assert err == "hushsplat: cloud.ply has no payload for hush; hush-zero-shot draws it.\n"
+    assert [row["method"] for row in json.loads(out)["rows"]] == ["temporal-zero-shot", "raw+temporal-zero-shot"]
+    assert err == "hushsplat: cloud.ply has no payload for temporal; temporal-zero-shot draws it.\n"
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -209,7 +209,7 @@ def test_render_takes_every_method(
     frames = ["--frames", "3"] if method in DENOISERS else []
     words = ["--method", method, "--width", "40", "--height", "30", *frames]
     assert main(["render", str(ply), "-o", "a.npy", *words]) == 0
-    assert (capsys.readouterr().err != "") == (method == "hush")
+    assert (capsys.readouterr().err != "") == (method == "temporal")
     scene = hushsplat.load(ply)
     camera = hushsplat.frame_scene(scene, 40, 30)
     expected = hushsplat.render(scene, camera, method, frames=3 if frames else None).color

@@ -105,7 +105,7 @@ class DenoiseCase:
     every_view: bool = False  # all views, else the picture alone
 
     def configured(self, weights: DenoiserWeights) -> ConfiguredDenoiser:
-        learned = self.method in ("hush", "hush-zero-shot")
+        learned = self.method in ("temporal", "temporal-zero-shot")
         return configure(self.method, weights=weights if learned else None, settings=self.settings)
 
 
@@ -132,12 +132,12 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "all-static": {"static_tolerance": 1.0},
 }
 DENOISE_CASES = (
-    DenoiseCase("hush", "hush", every_view=True),
-    DenoiseCase("hush-zero-shot", "hush-zero-shot", every_view=True),
-    DenoiseCase("paper", "hush", PAPER),
-    DenoiseCase("paper-zero-shot", "hush-zero-shot", replace(PAPER, zero_shot=True)),
-    *(DenoiseCase(name, "hush", DenoiserSettings(**changes)) for name, changes in ABLATIONS.items()),
-    DenoiseCase("hush-hostile", "hush", hostile=True),
+    DenoiseCase("temporal", "temporal", every_view=True),
+    DenoiseCase("temporal-zero-shot", "temporal-zero-shot", every_view=True),
+    DenoiseCase("paper", "temporal", PAPER),
+    DenoiseCase("paper-zero-shot", "temporal-zero-shot", replace(PAPER, zero_shot=True)),
+    *(DenoiseCase(name, "temporal", DenoiserSettings(**changes)) for name, changes in ABLATIONS.items()),
+    DenoiseCase("temporal-hostile", "temporal", hostile=True),
     DenoiseCase("mean", "mean"),
     DenoiseCase("st-taa", "st-taa"),
     DenoiseCase("st-taa-short", "st-taa", StTaaSettings(cap_frames=2.0, reach=0.4, far_depth=6.0)),
@@ -175,7 +175,7 @@ def denoise_outputs(engine: Engine, case: DenoiseCase, inputs: Arrays) -> Arrays
 def resize_outputs(engine: Engine, inputs: Arrays) -> Arrays:
     """A temporal state at other picture sizes; a baseline's is dropped."""
     outputs: Arrays = {}
-    for method in ("hush", "taa"):
+    for method in ("temporal", "taa"):
         state = None
         for observation, camera in stream_from(inputs)[: CHECKED[0] + 1]:
             denoiser = DenoiseCase(method, method).configured(weights_from(inputs))

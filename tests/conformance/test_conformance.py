@@ -149,11 +149,11 @@ def test_a_missing_file_fails() -> None:
 
 def test_cases_differ_from_each_other() -> None:
     """Every setting that is switched changes a picture by more than an engine may be off."""
-    plain = stored("denoise-hush")
+    plain = stored("denoise-temporal")
     for case in DENOISE_CASES:
-        if case.method != "hush" or case.name == "hush":
+        if case.method != "temporal" or case.name == "temporal":
             continue
         other = stored(f"denoise-{case.name}")
         assert max(errors(other[name], plain[name]).max() for name in other if "shown" in name) > 1e-2, case.name
-    still = stored("denoise-hush")["7.view.motion_px"]
-    assert not still.any() and stored("denoise-hush")["4.view.motion_px"].any()
+    still = stored("denoise-temporal")["7.view.motion_px"]
+    assert not still.any() and stored("denoise-temporal")["4.view.motion_px"].any()

@@ -69,7 +69,7 @@ def test_engine_equals_twin_where_pixels_cannot_be_used():
 
 def check_stream(stream, settings, most_in_a_frame=MAX_FLIPPED):
     """Of every output, the share of values that differ: over all frames at most MAX_FLIPPED, and so in each frame."""
-    denoiser = ConfiguredDenoiser("hush", TEMPORAL, settings, random_weights())
+    denoiser = ConfiguredDenoiser("temporal", TEMPORAL, settings, random_weights())
     engine, torch_engine, options = CpuEngine(), TorchEngine(), RenderOptions()
     state = torch_state = None
     shares: dict[str, list[float]] = {}

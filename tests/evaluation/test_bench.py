@@ -58,13 +58,13 @@ def test_ratios_compare_rows_of_one_scene_size_and_thread_count() -> None:
         row("large", 1000, "raw", 1, 12.0),
         row("large", 1000, "raw", 1, 99.0, width=160),
         row("file", 9999, "raw", 1, 50.0),
-        row("small", 100, "raw+hush", 1, 12.0),
-        row("small", 100, "hush", 1, 6.0),
+        row("small", 100, "raw+temporal", 1, 12.0),
+        row("small", 100, "temporal", 1, 6.0),
     ]
     found = {(ratio.name, ratio.scene, ratio.width): ratio.value for ratio in ratios(rows, ["small", "large"])}
     assert found == {
         ("raw / reference", "small", 80): 0.5,
-        ("raw+hush / reference", "small", 80): 1.5,
+        ("raw+temporal / reference", "small", 80): 1.5,
         ("1 thread / 2 threads", "small", 80): 1.6,
         ("10× the Gaussians", "large", 80): 3.0,
     }
@@ -130,8 +130,8 @@ class Recording:
         ("raw", [], ["sample()", "decode()"]),
         ("reference", [], ["render(with_depth=False)"]),
         ("exact", [], ["render(with_depth=True)"]),
-        ("hush", ["sample()", "decode()", "denoise()", "sample()", "decode()"], ["denoise()"]),
-        ("raw+hush", ["sample()", "decode()", "denoise()"], ["sample()", "decode()", "denoise()"]),
+        ("temporal", ["sample()", "decode()", "denoise()", "sample()", "decode()"], ["denoise()"]),
+        ("raw+temporal", ["sample()", "decode()", "denoise()"], ["sample()", "decode()", "denoise()"]),
     ],
 )
 def test_what_is_timed_of_a_row(row: str, before: list[str], timed: list[str]) -> None:
@@ -156,7 +156,7 @@ def test_raw_is_timed_without_the_payload(monkeypatch: pytest.MonkeyPatch) -> No
         return decode(visibility, scene, *rest)
 
     monkeypatch.setattr(case.engine, "decode", noting)
-    for row, has_payload in (("raw", False), ("raw+hush", True)):
+    for row, has_payload in (("raw", False), ("raw+temporal", True)):
         drawn.clear()
         time_methods(case, BenchPlan((row,), (1,), 1))
         assert set(drawn) == {has_payload}
@@ -173,7 +173,7 @@ def test_spread_takes_cameras_evenly_and_resizes_them() -> None:
 def test_wrong_benchmarks_are_refused() -> None:
     case = case_of(one_gaussian(), cameras(1))
     with pytest.raises(
-        RenderError, match=r"methods must be of raw, exact, reference, .*hush, .*raw\+hush, .*got 'blurry'"
+        RenderError, match=r"methods must be of raw, exact, reference, .*temporal, .*raw\+temporal, .*got 'blurry'"
     ):
         time_methods(case, BenchPlan(("blurry",), (1,), 1))
     with pytest.raises(RenderError, match="a benchmark needs at least one round, one camera"):
@@ -183,12 +183,12 @@ def test_wrong_benchmarks_are_refused() -> None:
 def test_bytes_per_pixel_are_two_states_and_the_pyramid_of_the_learned() -> None:
     assert bytes_per_pixel("raw") == bytes_per_pixel("reference") == 0
     assert bytes_per_pixel("mean") == 2 * 12
-    for name in ("hush", "hush-zero-shot"):
+    for name in ("temporal", "temporal-zero-shot"):
         assert bytes_per_pixel(name) == pytest.approx(2 * 64 + 16 * 85 / 64)
     assert METHODS["svgf"].layout is not None and bytes_per_pixel("svgf") == 8 * METHODS["svgf"].layout.floats
 
 
-@pytest.mark.parametrize("method", ["hush", "hush-zero-shot"])
+@pytest.mark.parametrize("method", ["temporal", "temporal-zero-shot"])
 def test_the_torch_engine_is_timed_beside_the_cpu_engine(method: str) -> None:
     scene = with_random_payload(room_and_garden(2000, sh_degree=0))
     assert scene.payload is not None and scene.payload.shape == (len(scene), 10)
@@ -207,7 +207,7 @@ def test_torch_rows_draw_what_the_cpu_engine_draws() -> None:
     scene = with_random_payload(room_and_garden(2000, sh_degree=0))
     case = case_of(scene, [walk_track(width=24, height=16).camera(0)])
     options = RenderOptions(threads=1)
-    eager = torch_denoisers(["hush"], None)["torch:hush"](options)
+    eager = torch_denoisers(["temporal"], None)["torch:temporal"](options)
     shown = [
         bench.denoiser_frames(case, each, options, with_raw=False)(case.cameras[0], 3)().images[0].numpy().color
         for each in (eager, replace(eager, engine=case.engine))
@@ -220,4 +220,4 @@ def test_without_pytorch_the_error_says_how_to_get_it(monkeypatch: pytest.Monkey
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(HushsplatError, match=r"needs PyTorch; install it with: pip install 'hushsplat\[learn\]'"):
-        torch_denoisers(["hush-zero-shot"], None)
+        torch_denoisers(["temporal-zero-shot"], None)

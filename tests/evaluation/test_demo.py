@@ -24,12 +24,12 @@ def test_the_demo_ends_in_a_page_a_video_and_a_table(
     folder = tmp_path / "new" / "demo"
     assert main(["demo", "-o", str(folder), "--frames", "2", "--workers", "1", "--quiet"]) == 0
     out, _ = capsys.readouterr()
-    for said in (f"{folder}/report.html", f"{folder}/side-by-side.mp4", f"{folder}/results.json", "hush-zero-shot"):
+    for said in (f"{folder}/report.html", f"{folder}/side-by-side.mp4", f"{folder}/results.json", "temporal-zero-shot"):
         assert said in out
     assert (folder / "report.html").read_text().count("<video") == 1
     assert (folder / "side-by-side.mp4").stat().st_size > 1000
     rows = read_results(folder / "results.json").rows
-    assert [row["method"] for row in rows] == ["raw", "st-taa", "svgf", "hush-zero-shot"]
+    assert [row["method"] for row in rows] == ["raw", "st-taa", "svgf", "temporal-zero-shot"]
 
 
 def test_the_demo_needs_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,10 +77,10 @@ def test_in_another_scene_motions_begin_where_one_would_stand() -> None:
 def test_compare_does_the_same_for_anybody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pattern = tmp_path / "%02d.png"
     words = ["render", "synth:2k", "-o", str(pattern), "--orbit", "--seconds", "0.1", "--width", "60", "--height", "40"]
-    assert main([*words, "--compare", "raw,svgf,hush,reference"]) == 0
+    assert main([*words, "--compare", "raw,svgf,temporal,reference"]) == 0
     with Image.open(tmp_path / "00.png") as picture:
         assert picture.size == (4 * 60, 40)
-    assert "synth:2k has no payload for hush; hush-zero-shot draws it." in capsys.readouterr().err
+    assert "synth:2k has no payload for temporal; temporal-zero-shot draws it." in capsys.readouterr().err
 
 
 def test_a_piece_that_is_only_numbered_is_named_with_its_folder() -> None:

@@ -73,7 +73,7 @@ def test_track_rows_are_means_over_frames() -> None:
 
 
 def test_still_rows_are_means_over_views() -> None:
-    method, reference = Method("hush", "hush", DenoiserSettings()), Method("reference", "reference")
+    method, reference = Method("temporal", "temporal", DenoiserSettings()), Method("reference", "reference")
     camera = moving().cameras[0]
     shots = [Shot(SCENE, name, (camera,) * 128, (127,)) for name in "ab"]
     tasks = static_tasks(shots, [method, reference])
@@ -81,9 +81,9 @@ def test_still_rows_are_means_over_views() -> None:
     values = [[20.0, 26.0, 27.0], [31.0], [22.0, 28.0, 29.0], [33.0]]
     rows = still_rows("static", [Scores(t, {"psnr": v}, {}) for t, v in zip(tasks, values, strict=True)])
     assert [(row["method"], row["frames"], row["views"], row["psnr"]) for row in rows] == [
-        ("hush", 16, 2, 21.0),
-        ("hush", 98, 2, 27.0),
-        ("hush", 128, 2, 28.0),
+        ("temporal", 16, 2, 21.0),
+        ("temporal", 98, 2, 27.0),
+        ("temporal", 128, 2, 28.0),
         ("reference", 0, 2, 32.0),
     ]
 
@@ -101,17 +101,17 @@ def test_of_the_heuristic_trusts_the_best_over_all_tracks_stays() -> None:
 
 def test_a_scene_without_payload_is_drawn_zero_shot_and_a_note_says_so() -> None:
     scene, notes = scene_argument("synth:2k"), list[str]()
-    found = methods_of(("mean", "hush", "hush-zero-shot"), scene, 64, notes)
-    assert [(method.name, method.samples) for method in found] == [("mean", 64), ("hush-zero-shot", 0)]
-    assert notes == ["synth:2k has no payload for hush; hush-zero-shot draws it."]
+    found = methods_of(("mean", "temporal", "temporal-zero-shot"), scene, 64, notes)
+    assert [(method.name, method.samples) for method in found] == [("mean", 64), ("temporal-zero-shot", 0)]
+    assert notes == ["synth:2k has no payload for temporal; temporal-zero-shot draws it."]
     with pytest.raises(EvaluationError, match=r"--methods takes of raw, exact, .*, got 'blurry'"):
         methods_of(("blurry",), scene, 64, [])
     payload = np.zeros((len(scene.gaussians), 10), dtype=np.float32)
     trained = replace(scene, gaussians=replace(scene.gaussians, payload=payload))
-    names = [method.name for method in methods_of(("hush", "hush-zero-shot"), trained, 64, [])]
-    assert names == ["hush", "hush-zero-shot"]
-    assert {method.name for method in ablation_methods(trained, notes)} == {"hush"}
-    assert {method.name for method in ablation_methods(scene, notes)} == {"hush-zero-shot"}
+    names = [method.name for method in methods_of(("temporal", "temporal-zero-shot"), trained, 64, [])]
+    assert names == ["temporal", "temporal-zero-shot"]
+    assert {method.name for method in ablation_methods(trained, notes)} == {"temporal"}
+    assert {method.name for method in ablation_methods(scene, notes)} == {"temporal-zero-shot"}
 
 
 def test_the_mean_of_many_samples_comes_near_exact_and_frames_are_independent(tmp_path: Path) -> None:
@@ -149,8 +149,8 @@ def test_a_still_camera_shows_the_same_flicker_as_its_noise(tmp_path: Path) -> N
 def test_weights_of_the_scene_are_for_hush_and_others_for_zero_shot() -> None:
     own, foreign = default_weights(), default_weights()
     methods = [
-        Method("a", "hush", DenoiserSettings()),
-        Method("b", "hush-zero-shot", DenoiserSettings()),
+        Method("a", "temporal", DenoiserSettings()),
+        Method("b", "temporal-zero-shot", DenoiserSettings()),
         Method("raw", "raw"),
     ]
     tasks = tuple(Task(moving(), method, (3,)) for method in methods)
@@ -202,17 +202,17 @@ def test_views_end_to_end(
     experiment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["evaluate", experiment, "synth:2k", "--views", "2", "--methods", "st-taa", "hush-zero-shot"]
+    words = ["evaluate", experiment, "synth:2k", "--views", "2", "--methods", "st-taa", "temporal-zero-shot"]
     size = ("--width", "32", "--height", "24", "--quiet", "--workers", "1", "--metrics", "psnr", "flicker")
     assert main([*words, *size]) == 0
     found = read_results(tmp_path / "results.json")
     counts = {(row["method"], row["frames"]) for row in found.rows}
     if experiment == "static":
-        assert counts == {("st-taa", 128), ("hush-zero-shot", 16), ("hush-zero-shot", 128)}
+        assert counts == {("st-taa", 128), ("temporal-zero-shot", 16), ("temporal-zero-shot", 128)}
     else:
         assert len(counts) == 2 * 14
     psnr = {(row["method"], row["frames"]): row["psnr"] for row in found.rows}
-    assert psnr["hush-zero-shot", 128] > psnr["hush-zero-shot", 16]
+    assert psnr["temporal-zero-shot", 128] > psnr["temporal-zero-shot", 16]
     assert all(row["views"] == 2 for row in found.rows)
 
 
@@ -221,7 +221,7 @@ def rows_of(path: Path) -> list:
 
 
 def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
-    words = ["evaluate", "navigation", "synth:2k", "--methods", "raw", "svgf", "hush-zero-shot", *SMALL]
+    words = ["evaluate", "navigation", "synth:2k", "--methods", "raw", "svgf", "temporal-zero-shot", *SMALL]
     for workers in ("1", "2"):
         assert main([*words, "-o", str(tmp_path / f"{workers}.json"), "--workers", workers]) == 0
     assert rows_of(tmp_path / "1.json") == rows_of(tmp_path / "2.json")
@@ -246,7 +246,7 @@ main(sys.argv[1:])
 
 
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ["evaluate", "navigation", "synth:2k", "--methods", "raw", "exact", "st-taa", "svgf", "hush-zero-shot"]
+    words = ["evaluate", "navigation", "synth:2k", "--methods", "raw", "exact", "st-taa", "svgf", "temporal-zero-shot"]
     words += [*SMALL[:-3], "--frames", "3", "--quiet", "--workers", "1"]
     killed, whole = tmp_path / "killed.json", tmp_path / "whole.json"
     process = subprocess.run([sys.executable, "-c", KILLED, *words, "-o", str(killed)], timeout=120, check=False)
@@ -286,7 +286,7 @@ def test_timing_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     times = {row["method"]: row for row in found.rows}
     assert list(times)[:4] == ["reference", "raw", "st-taa", "svgf"]
     assert times["raw"]["speedup"] == pytest.approx(times["reference"]["time_ms"] / times["raw"]["time_ms"])
-    assert "hush-zero-shot: spatial filter" in times and times["raw"]["frames"] == 2
+    assert "temporal-zero-shot: spatial filter" in times and times["raw"]["frames"] == 2
     out, _ = capsys.readouterr()
     assert "milliseconds per frame" in out and "the denoiser's parts" in out
 

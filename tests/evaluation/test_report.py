@@ -16,7 +16,7 @@ from hushsplat.evaluation.report import write_report
 from hushsplat.evaluation.results import Results, read_results
 from hushsplat.types.errors import EvaluationError
 
-METHODS = ("raw", "svgf", "hush-zero-shot")
+METHODS = ("raw", "svgf", "temporal-zero-shot")
 
 
 @pytest.fixture(scope="module")

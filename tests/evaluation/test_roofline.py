@@ -18,13 +18,13 @@ def test_the_roofline_is_the_longer_of_arithmetic_and_memory() -> None:
     work = passes(zero_shot=True)
     flops, moved = sum(part.flops for part in work), sum(part.bytes for part in work)
     peak = Peak(flops_per_second=flops * 50e6, bytes_per_second=moved * 100e6)
-    (found,) = rooflines([row("hush-zero-shot", 30.0), row("raw", 3.0), row("raw+hush", 4.0)], {2: peak})
+    (found,) = rooflines([row("temporal-zero-shot", 30.0), row("raw", 3.0), row("raw+temporal", 4.0)], {2: peak})
     assert found.compute_ms == pytest.approx(10.0)  # half a million pixels at fifty million a second
     assert found.memory_ms == pytest.approx(5.0)
     assert found.bound_ms == pytest.approx(10.0)
     assert found.ratio == pytest.approx(3.0)
     slow_memory = Peak(peak.flops_per_second, peak.bytes_per_second / 4)
-    (found,) = rooflines([row("hush-zero-shot", 30.0)], {2: slow_memory})
+    (found,) = rooflines([row("temporal-zero-shot", 30.0)], {2: slow_memory})
     assert found.bound_ms == pytest.approx(20.0)
     assert found.ratio == pytest.approx(1.5)
 
@@ -39,7 +39,7 @@ def test_the_network_is_counted_layer_by_layer() -> None:
 def test_bytes_are_what_a_step_is_given_and_gives_back() -> None:
     given = 3 + 1 + CHANNELS  # colour, depth, state; floats
     back = CHANNELS + 3  # state, picture
-    held = bytes_per_pixel("hush-zero-shot")
+    held = bytes_per_pixel("temporal-zero-shot")
     pyramid = held - 2 * CHANNELS * 4
     zero_shot = sum(part.bytes for part in passes(zero_shot=True))
     assert zero_shot == pytest.approx(4 * (given + back) + 2 * pyramid)  # the pyramid is written and read again

@@ -19,7 +19,7 @@ def row(scene: str, track: str, method: str, psnr: float | None, **more: object)
 ROWS = [
     row("a", "walk", "mean", 35.0, samples=64),
     row("a", "walk", "raw", 16.0, flicker=30.0),
-    row("a", "walk", "hush", 28.004, flicker=2.0),
+    row("a", "walk", "temporal", 28.004, flicker=2.0),
     row("a", "walk", "svgf", 28.001, flicker=5.0),
     row("b_1", "walk", "mean", 33.0, samples=64),
     row("b_1", "walk", "raw", 20.0, flicker=20.0),
@@ -38,7 +38,7 @@ def test_means_over_tracks_say_over_how_many() -> None:
     assert [[cell.text for cell in line] for line in average.rows] == [
         ["mean (64)", "2 of 2", "34.00", "100.0", "–"],
         ["raw", "2 of 2", "18.00", "0.0", "25.00"],
-        ["hush", "1 of 2", "28.00", "63.2", "2.00"],
+        ["temporal", "1 of 2", "28.00", "63.2", "2.00"],
         ["svgf", "2 of 2", "26.00", "47.0", "5.00"],
     ]
     assert [[cell.best for cell in line[2:]] for line in average.rows] == [
@@ -51,7 +51,7 @@ def test_means_over_tracks_say_over_how_many() -> None:
 
 def test_by_track_with_the_mean_below_and_all_that_look_best_marked() -> None:
     psnr = navigation()[1]
-    assert psnr.columns == ("scene", "track", "mean (64)", "raw", "hush", "svgf")
+    assert psnr.columns == ("scene", "track", "mean (64)", "raw", "temporal", "svgf")
     assert [[cell.text for cell in line] for line in psnr.rows] == [
         ["a", "walk", "35.00", "16.00", "28.00", "28.00"],
         ["b_1", "walk", "33.00", "20.00", "–", "24.00"],
@@ -62,26 +62,26 @@ def test_by_track_with_the_mean_below_and_all_that_look_best_marked() -> None:
 
 
 def test_the_gap_is_closed_from_raw_to_the_mean_or_else_to_exact() -> None:
-    rows = [row("a", "walk", name, psnr) for name, psnr in (("raw", 20.0), ("hush", 26.0), ("exact", 30.0))]
-    rows += [row("b", "walk", name, psnr) for name, psnr in (("raw", 10.0), ("hush", 26.0), ("exact", 40.0))]
+    rows = [row("a", "walk", name, psnr) for name, psnr in (("raw", 20.0), ("temporal", 26.0), ("exact", 30.0))]
+    rows += [row("b", "walk", name, psnr) for name, psnr in (("raw", 10.0), ("temporal", 26.0), ("exact", 40.0))]
     rows.append(row("b", "walk", "mean", 30.0))
     first, _, closed, *_ = tables_of(Results("navigation", "", rows))
     assert "gap closed, % ↑" in first.columns
     assert closed.title == "gap closed, % by track ↑"
-    hush = closed.columns.index("hush")
-    assert [line[hush].text for line in closed.rows] == ["60.0", "80.0", "70.0"]
+    temporal = closed.columns.index("temporal")
+    assert [line[temporal].text for line in closed.rows] == ["60.0", "80.0", "70.0"]
     no_raw = tables_of(Results("navigation", "", rows[1:3]))
     assert "gap closed, % ↑" not in no_raw[0].columns
 
 
 def test_static_rows_are_named_by_their_frames() -> None:
     rows = [
-        {"experiment": "static", "scene": "a", "track": "views", "method": "hush", "frames": frames, "psnr": psnr}
+        {"experiment": "static", "scene": "a", "track": "views", "method": "temporal", "frames": frames, "psnr": psnr}
         for frames, psnr in ((16, 26.0), (128, 28.0))
     ]
     rows.append({**rows[0], "method": "reference", "frames": 0, "psnr": 30.0})
     (table,) = tables_of(Results("static", "", rows))
-    assert [line[0].text for line in table.rows] == ["hush (16)", "hush (128)", "reference"]
+    assert [line[0].text for line in table.rows] == ["temporal (16)", "temporal (128)", "reference"]
     assert [line[1].best for line in table.rows] == [False, True, False]
 
 
@@ -89,14 +89,14 @@ def test_convergence_has_frames_down_and_a_flat_reference() -> None:
     rows = [
         {"experiment": "convergence", "scene": s, "track": "views", "method": m, "frames": f, "psnr": p}
         for s, m, f, p in (
-            ("a", "hush", 1, 20.0),
-            ("b", "hush", 1, 22.0),
-            ("a", "hush", 4, 24.0),
+            ("a", "temporal", 1, 20.0),
+            ("b", "temporal", 1, 22.0),
+            ("a", "temporal", 4, 24.0),
             ("a", "reference", 0, 30.0),
         )
     ]
     (table,) = tables_of(Results("convergence", "", rows))
-    assert table.columns == ("frames", "hush", "reference")
+    assert table.columns == ("frames", "temporal", "reference")
     assert [[c.text for c in line] for line in table.rows] == [["1", "21.00", "30.00"], ["4", "24.00", "30.00"]]
 
 

@@ -31,7 +31,7 @@ def test_ycocg_and_back():
 def test_the_channels_of_a_state_have_names():
     values = np.zeros((3, 4, 16), dtype=np.float32)
     values[...] = np.arange(16)
-    state = State("hush", values, camera())
+    state = State("temporal", values, camera())
     names = {
         "accumulated": [0, 1, 2],
         "squared_luma": 3,
@@ -51,7 +51,7 @@ def test_the_channels_of_a_state_have_names():
 
 def test_a_state_must_fit_its_camera():
     with pytest.raises(DenoiseError, match=r"shape \(3, 5, 16\) does not fit its camera; 4×3 px need \(3, 4, 16\)"):
-        State("hush", np.zeros((3, 5, 16), dtype=np.float32), camera())
+        State("temporal", np.zeros((3, 5, 16), dtype=np.float32), camera())
 
 
 def test_a_frame_has_views_only_on_request():

@@ -42,7 +42,7 @@ def test_passes_name_settings_channels_and_views_that_are_declared() -> None:
 
 @pytest.mark.parametrize("show", SHOWN)
 def test_every_view_becomes_a_picture(show: str) -> None:
-    it = denoiser("hush")
+    it = denoiser("temporal")
     _, state = it.step(observed(0), home_camera(30, 20), None)
     frame, _ = it.step(observed(1), walk_track(1, 10, 30, 20).camera(1), state, with_views=True)
     picture = view_picture(frame, show)
@@ -120,7 +120,7 @@ def test_what_cannot_be_shown_is_refused() -> None:
 
 def test_labels_and_scales_are_written_in_their_corners_and_nowhere_else() -> None:
     white = np.ones((100, 200, 3), dtype=np.float32)
-    labelled = with_label(white, "hush")
+    labelled = with_label(white, "temporal")
     assert labelled[:25, :40].min() == 0
     assert (labelled[30:] == 1).all() and (labelled[:, 60:] == 1).all()
     bar = np.full((BAR_HEIGHT, BAR_WIDTH, 3), 0.5, dtype=np.float32)

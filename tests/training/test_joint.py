@@ -259,11 +259,11 @@ def test_a_chain_of_one_frame_has_no_history() -> None:
 
 
 def test_a_clean_start_is_as_long_as_asked() -> None:
-    state = clean_state(flat(2, 0.5), VIEW, 60, "hush", DenoiserSettings())
+    state = clean_state(flat(2, 0.5), VIEW, 60, "temporal", DenoiserSettings())
     assert state.accumulated_frames[0, 0] == 60 and state.denoised_frames[0, 0] == 24
     np.testing.assert_allclose(state.accumulated[0, 0], [0.5, 0, 0], atol=1e-6)
     np.testing.assert_allclose(state.squared_luma, 0.25, atol=1e-6)
-    assert state.method == "hush" and (state.depth == 2).all() and (state.accumulated_trust == 1).all()
+    assert state.method == "temporal" and (state.depth == 2).all() and (state.accumulated_trust == 1).all()
 
 
 def test_the_payload_decodes_as_in_the_renderer() -> None:

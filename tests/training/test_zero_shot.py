@@ -47,7 +47,7 @@ def test_a_training_sample_is_the_frame_that_the_torch_passes_see(chain: Recorde
     torch.manual_seed(0)
     denoiser = DenoiserNetworks()
     weights = denoiser.to_weights()
-    stream = Stream(engine("cpu"), None, [configure("hush-zero-shot", weights=weights)])
+    stream = Stream(engine("cpu"), None, [configure("temporal-zero-shot", weights=weights)])
     for frame in range(29):
         stream.feed(chain.observation(frame), chain.cameras[frame])
     state = stream.states[0]

@@ -19,7 +19,7 @@ from hushsplat.viewer.launch import Viewer
 
 CLIENTS, FRAMES, ROUNDS = 10, 6, 4
 ALLOWED_MB = 24  # what allocators and caches may keep; each round's histories are some 30 MB
-METHODS = ("hush-zero-shot", "svgf-tuned", "reference", "st-taa", "mean")
+METHODS = ("temporal-zero-shot", "svgf-tuned", "reference", "st-taa", "mean")
 
 
 def resident_mb() -> float:

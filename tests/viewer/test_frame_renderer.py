@@ -22,7 +22,7 @@ from hushsplat.viewer.service import RenderService, ViewerOptions
 from hushsplat.viewer.session import Session
 
 LARGE, SMALL = hushsplat.home_camera(96, 64), hushsplat.home_camera(72, 48)
-HUSH, MEAN, RAW = Side("hush-zero-shot"), Side("mean"), Side("raw")
+HUSH, MEAN, RAW = Side("temporal-zero-shot"), Side("mean"), Side("raw")
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +93,8 @@ def test_methods_that_stay_keep_their_states(renderer: FrameRenderer) -> None:
     frames(renderer, Draw((HUSH,)), 6)
     longer = DenoiserSettings(accumulated_cap_frames=100.0)
     frame(renderer, Draw((MEAN, HUSH), samples=2, settings=longer, gamma=3.0), 6)
-    mean, hush = states(renderer)
-    assert (mean.frames, hush.accumulated_frames.max()) == (1, 7)
+    mean, temporal = states(renderer)
+    assert (mean.frames, temporal.accumulated_frames.max()) == (1, 7)
     frame(renderer, Draw((RAW,)), 7)
     frame(renderer, Draw((RAW, HUSH)), 8)
     assert states(renderer)[1].accumulated_frames.max() == 1  # it was gone in between
@@ -107,8 +107,8 @@ def test_both_sides_have_the_same_noise(renderer: FrameRenderer, scene: Gaussian
 
 
 def test_one_method_on_both_sides_is_denoised_once(renderer: FrameRenderer) -> None:
-    rendered = frames(renderer, Draw((HUSH, Side("hush-zero-shot", "gate"))), 3)
-    assert list(rendered.passes_ms) == ["sample", "decode", "hush-zero-shot"]
+    rendered = frames(renderer, Draw((HUSH, Side("temporal-zero-shot", "gate"))), 3)
+    assert list(rendered.passes_ms) == ["sample", "decode", "temporal-zero-shot"]
     (state,) = states(renderer)
     assert state.accumulated_frames.max() == 3
     assert rendered.scales[0] is None
@@ -116,7 +116,7 @@ def test_one_method_on_both_sides_is_denoised_once(renderer: FrameRenderer) -> N
 
 
 def test_hush_without_payload_is_drawn_zero_shot(renderer: FrameRenderer, entry: SceneEntry) -> None:
-    asked = frames(renderer, Draw((Side("hush"),)), 3)
+    asked = frames(renderer, Draw((Side("temporal"),)), 3)
     assert asked.sides == (HUSH,)
     other = FrameRenderer(entry, default_weights(), RenderOptions())
     assert np.array_equal(asked.pictures[0], frames(other, Draw((HUSH,)), 3).pictures[0])

@@ -149,7 +149,17 @@ def wait_for_noise(page: Page, frames: int) -> float:
 
 def test_method_menu_offers_all_and_changes_the_picture(page: Page) -> None:
     names = page.eval_on_selector_all("#method-a option:not(:disabled)", "options => options.map(o => o.value)")
-    assert set(names) == {"hush-zero-shot", "raw", "mean", "st-taa", "taa", "svgf", "svgf-tuned", "reference", "exact"}
+    assert set(names) == {
+        "temporal-zero-shot",
+        "raw",
+        "mean",
+        "st-taa",
+        "taa",
+        "svgf",
+        "svgf-tuned",
+        "reference",
+        "exact",
+    }
     for name in names:
         page.select_option("#method-a", name)
         wait_for_frame(page, shown_methods(name))

@@ -72,20 +72,20 @@ def test_a_scene_with_a_payload_begins_with_hush(scene: Gaussians) -> None:
 
     with hushsplat.view(replace(scene, payload=payload), port=0) as running:
         frame = run(visit(running.url))
-    assert frame["sides"] == [{"method": "hush", "show": "picture"}]
-    assert list(frame["passes_ms"]) == ["sample", "decode", "hush", "encode"]
+    assert frame["sides"] == [{"method": "temporal", "show": "picture"}]
+    assert list(frame["passes_ms"]) == ["sample", "decode", "temporal", "encode"]
 
 
 def test_hush_without_payload_is_drawn_zero_shot(viewer: Viewer) -> None:
     async def visit() -> tuple[dict[str, Any], dict[str, Any]]:
         async with page(viewer.url) as one:
-            await one.draw("hush")
+            await one.draw("temporal")
             await one.look(SMALL)
             return one.hello, (await one.sharp_frame())[0]
 
     hello, frame = run(visit())
-    assert hello["draw"]["sides"] == frame["sides"] == [{"method": "hush-zero-shot", "show": "picture"}]
-    assert list(frame["passes_ms"]) == ["sample", "decode", "hush-zero-shot", "encode"]
+    assert hello["draw"]["sides"] == frame["sides"] == [{"method": "temporal-zero-shot", "show": "picture"}]
+    assert list(frame["passes_ms"]) == ["sample", "decode", "temporal-zero-shot", "encode"]
 
 
 def test_hello_offers_all_methods_views_and_declared_settings(viewer: Viewer) -> None:
@@ -95,7 +95,7 @@ def test_hello_offers_all_methods_views_and_declared_settings(viewer: Viewer) ->
 
     hello = run(visit())
     assert {method["name"] for method in hello["methods"]} == set(METHODS)
-    assert {method["name"]: method["fallback"] for method in hello["methods"]}["hush"] == "hush-zero-shot"
+    assert {method["name"]: method["fallback"] for method in hello["methods"]}["temporal"] == "temporal-zero-shot"
     assert [view["name"] for view in hello["views"]] == list(SHOWN)
     with_slider = [name for name, each in declared(DenoiserSettings).items() if each.slider is not None]
     assert hello["draw"]["config"] == {name: getattr(DenoiserSettings(), name) for name in with_slider}

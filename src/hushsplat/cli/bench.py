@@ -42,18 +42,18 @@ DESCRIPTION = """Time the methods side by side.
 
 One frame of each in turn, all over again in every round.
 `raw` draws one sample per pixel: primitive, depth and colour. `reference` blends the colour.
-`hush` is one step of that denoiser while the camera turns, `raw+hush` the same with the frame it takes.
+`temporal` is one step of that denoiser while the camera turns, `raw+temporal` the same with the frame it takes.
 A time is the median over the rounds, averaged over the cameras: those of the walk through our own scene, those of
 a capture, or those of an orbit. Ratios are what to trust; times depend on what else the machine does.
-Beside a step of `hush` stands its roofline: what its arithmetic and its bytes would take at this machine's peak.
+Beside a step of `temporal` stands its roofline: what its arithmetic and its bytes would take at this machine's peak.
 
 Examples of use:
   hushsplat bench                                   our scene at 200k, 500k and 2M surfels
   hushsplat bench synth:500k --methods raw exact reference --sizes 640x360
   hushsplat bench bonsai.splat --capture bonsai/    from the capture's own cameras
   hushsplat bench synth:500k --denoisers            every denoiser beside raw and reference
-  hushsplat bench bonsai.splat --methods raw reference raw+hush --payload
-  hushsplat bench synth:500k --methods hush-zero-shot --against torch --threads 0
+  hushsplat bench bonsai.splat --methods raw reference raw+temporal --payload
+  hushsplat bench synth:500k --methods temporal-zero-shot --against torch --threads 0
   hushsplat bench --json > bench.json               rows as flat records, and the machine
 """
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ class Bench:
     sizes: tuple[str, ...] = ("800x532", "1600x1064")  # picture sizes in px
     methods: tuple[Method, ...] = ("raw", "reference")  # what to time
     denoisers: Flag = False  # time every denoiser that fits the scene too, alone and with raw
-    weights: MaybePath = None  # of hush: a .safetensors file; the package's own if not said
-    payload: Flag = False  # give scenes without a payload a random one, so that hush can be timed
+    weights: MaybePath = None  # of paper and temporal: a .safetensors file; the package's own if not said
+    payload: Flag = False  # give scenes without a payload a random one, so that temporal can be timed
     # also time the same step by the torch engine, eager and compiled (a few minutes); needs hushsplat[learn]
     against: Annotated[Literal["torch"] | None, tyro.conf.arg(metavar="{torch}", help_behavior_hint="")] = None
     threads: tuple[int, ...] = (1, 0)  # thread counts, 0: all cores
@@ -113,7 +113,7 @@ class Bench:
 
     def _rows(self, scene: NamedScene, sizes: Sequence[tuple[int, int]]) -> list[Row]:
         methods = self._methods(scene)
-        compared = [name for name in LEARNED if name in methods] or ["hush-zero-shot"]
+        compared = [name for name in LEARNED if name in methods] or ["temporal-zero-shot"]
         if self.against == "torch":
             methods = list(dict.fromkeys([*methods, *compared]))
         drawn_on, seen, rows = engine("cpu"), self._cameras(scene), list[Row]()
@@ -200,7 +200,7 @@ def _print_rooflines(bounds: Sequence[Roofline]) -> None:
     names = [part.name for part in passes(zero_shot=True)]
     work = Table("a pixel of", *names, "together", title="work of the passes per pixel")
     for method in dict.fromkeys(row.method for row in bounds):
-        parts = passes(method == "hush-zero-shot")
+        parts = passes(method == "temporal-zero-shot")
         flops, moved = [part.flops for part in parts], [part.bytes for part in parts]
         work.add_row(f"{method}: operations", *(f"{count:.0f}" for count in (*flops, sum(flops))))
         work.add_row(f"{method}: bytes", *(f"{count:.0f}" for count in (*moved, sum(moved))))

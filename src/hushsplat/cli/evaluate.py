@@ -55,7 +55,7 @@ DESCRIPTION = f"""Evaluate quality and speed as the paper does, on any scene.
   navigation   along tracks: every 10th frame at 300 frames a second against `reference`
   ablation     the same with parts of the denoiser removed, and with its gate fixed
   convergence  still views: quality over the number of frames
-  zero-shot    navigation of hush beside hush-zero-shot
+  zero-shot    navigation of temporal beside temporal-zero-shot
   timing       milliseconds per frame of every method, interleaved, and of each pass
 
 Scenes are files or synth:500k. Tracks are files (.json, .csv of EyeNavGS, captures) or names: {", ".join(MOTIONS)}.
@@ -103,8 +103,8 @@ class Evaluate:
     rounds: int = 5  # of timing: how often each camera is drawn by each method
     cameras: int = 6  # of timing: how many, spread over each track
     seed: int = 0  # another seed, another noise
-    weights: MaybePath = None  # of hush: a .safetensors file; the package's own if not said
-    zero_shot_weights: MaybePath = None  # the same of hush-zero-shot, which has not seen the scene
+    weights: MaybePath = None  # of paper and temporal: a .safetensors file; the package's own if not said
+    zero_shot_weights: MaybePath = None  # the same of temporal-zero-shot, which has not seen the scene
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
     workers: int = 0  # processes; 0: one for each core; the results are the same for any number
     keep: Flag = False  # keep all frames: the same command with more methods or metrics then does only what is new

@@ -58,9 +58,9 @@ Examples of use:
   hushsplat render synth:500k -o room.png --method raw
   hushsplat render garden.ply -o garden.jpg --width 1600 --background white --up z
   hushsplat render bonsai.splat -o view.png --capture bonsai/ --view 12
-  hushsplat render garden.ply -o orbit.mp4 --orbit --seconds 10 --method hush
-  hushsplat render synth:500k -o walk.mp4 --walk --compare raw,hush,reference
-  hushsplat render synth:500k -o trust.mp4 --walk --method hush --show trust_s
+  hushsplat render garden.ply -o orbit.mp4 --orbit --seconds 10 --method temporal
+  hushsplat render synth:500k -o walk.mp4 --walk --compare raw,temporal,reference
+  hushsplat render synth:500k -o trust.mp4 --walk --method temporal --show trust_s
 """
 if TYPE_CHECKING:
     MethodName = str
@@ -80,8 +80,8 @@ class Render:
     method: MethodName = "reference"  # how to draw, see above
     compare: MaybeText = None  # methods with commas between: draw all of them on the same noise, side by side
     frames: MaybeInt = None  # from a still camera: how many frames the denoiser sees; 64 if not said
-    show: Show = "picture"  # of hush: an intermediate result instead of the picture
-    weights: MaybePath = None  # of hush: a .safetensors file; the package's own if not said
+    show: Show = "picture"  # of paper and temporal: an intermediate result instead of the picture
+    weights: MaybePath = None  # of paper and temporal: a .safetensors file; the package's own if not said
     denoiser: DenoiserSettings = field(default_factory=DenoiserSettings)
     samples: int = 1  # of raw and what denoises it: samples per pixel and frame
     sampler: Sampler = "independent"  # how the samples of many frames relate

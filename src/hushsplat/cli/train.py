@@ -26,7 +26,7 @@ DESCRIPTION = """Train a scene: photographs with poses in, surfels with payload 
   stage3  everything, sorted in every pixel             -> stage3.ply
   stage4  payload and denoiser, the scene frozen        -> stage4.ply, denoiser.safetensors
 
-See it with: hushsplat render RUN/stage4.ply --method hush --weights RUN/denoiser.safetensors --orbit -o out.mp4
+See it with: hushsplat render RUN/stage4.ply --method temporal --weights RUN/denoiser.safetensors --orbit -o out.mp4
 
 Every 8th view is held out for measuring. RUN gets config.json, the scenes, previews/, log.jsonl, and events/ where
 TensorBoard is installed. A killed run is continued by `hushsplat train CAPTURE -o RUN --resume`.

@@ -51,8 +51,8 @@ class View:
     no_browser: Flag = False  # print the link, open nothing
     capture: MaybePath = None  # cameras to go to: a capture (folder) or list of cameras (.json)
     up: MaybeUp = None  # which way is up; a guess if not said, and the page can change it
-    method: Method = "hush"  # that the page begins with; zero-shot where the scene has no payload
-    weights: MaybePath = None  # of hush: a .safetensors file; the package's own if not said
+    method: Method = "hush"  # that the page begins with
+    weights: MaybePath = None  # of paper and temporal: a .safetensors file; the package's own if not said
     background: Color = "black"  # behind the scene, RGB 0..1
     near: float = NEAR  # world units: nothing nearer than this is drawn
     threads: int = 0  # 0: all cores

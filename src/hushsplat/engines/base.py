@@ -127,7 +127,7 @@ class Engine(Protocol):
         state: Any,
         options: RenderOptions,
     ) -> tuple[Image, State]:
-        """One frame of `active-set` or `sorted`: the Gaussians that matter, blended; and the set for the next frame."""
+        """One frame of `hush` or `sorted`: the Gaussians that matter, blended; and the set for the next frame."""
 
     def resize(self, state: Any, camera: Camera) -> State | None:
         """The state for a picture of another size; None if the method starts anew."""

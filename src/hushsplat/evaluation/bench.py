@@ -17,14 +17,31 @@ from numpy import ndarray as Array
 
 from hushsplat.engines.base import Engine, Scene
 from hushsplat.engines.cpu.machine import default_threads, instruction_set
-from hushsplat.methods import BLENDED, DENOISERS, LEARNED, Denoiser, EngineDenoiser, WeightsLike, configure, method
+from hushsplat.methods import (
+    ACTIVE,
+    BLENDED,
+    DENOISERS,
+    LEARNED,
+    Denoiser,
+    EngineDenoiser,
+    WeightsLike,
+    configure,
+    method,
+)
 from hushsplat.stream import Stream
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError
 from hushsplat.types.gaussians import PAYLOAD_FLOATS, Gaussians
 from hushsplat.types.options import Noise, RenderOptions
 
-METHODS = ("raw", *BLENDED, *DENOISERS, *(f"raw+{name}" for name in DENOISERS))  # denoisers alone, and with raw
+METHODS = (
+    "raw",
+    *BLENDED,
+    *ACTIVE,
+    *DENOISERS,
+    *(f"raw+{name}" for name in DENOISERS),
+)  # denoisers alone, and with raw
+ACTIVE_FRAMES = 4  # that an active set has seen before the timed one
 TURN_DEG = 0.25  # between two frames: a few px in any scene, as when walking
 PYRAMID_BYTES = 16 * (1 + 1 / 4 + 1 / 16 + 1 / 64)  # a pixel: four levels of three colours and a filled depth
 
@@ -154,6 +171,14 @@ def denoiser_frames(case: Case, denoiser: Denoiser, options: RenderOptions, with
     return prepare
 
 
+def _active_frame(case: Case, name: str, options: RenderOptions, camera: Camera) -> Callable[[], Any]:
+    """A frame of a camera that has turned for a while: the set knows who is seen."""
+    stream = Stream(case.engine, case.scene, [name], options=options)
+    for step in range(ACTIVE_FRAMES, 0, -1):
+        stream.step(turned(camera, step * TURN_DEG))
+    return partial(stream.step, camera)
+
+
 def _frames(case: Case, plan: BenchPlan, name: str, options: RenderOptions) -> Prepare:
     """Of one row."""
     if name in plan.others:
@@ -163,6 +188,8 @@ def _frames(case: Case, plan: BenchPlan, name: str, options: RenderOptions) -> P
         return lambda camera, frame: partial(
             case.engine.render, case.scene, camera, name, options, with_depth=name != "reference"
         )
+    if name in ACTIVE:
+        return lambda camera, frame: _active_frame(case, name, options, camera)
     if name == "raw":
         plain = case.engine.with_payload(case.scene, None)  # V0..V3 belong to the denoiser
         return lambda camera, frame: partial(
@@ -188,7 +215,7 @@ def torch_denoisers(
 
 
 def with_random_payload(gaussians: Gaussians) -> Gaussians:
-    """The scene, with a random payload if it has none (kernels of many sizes and directions), to time `hush` on it."""
+    """The scene, with a random payload if it has none (kernels of many sizes and directions) to time denoisers."""
     if gaussians.payload is not None:
         return gaussians
     payload = np.random.default_rng(0).standard_normal((len(gaussians), PAYLOAD_FLOATS)).astype(np.float32)

@@ -43,7 +43,7 @@ def run_demo(
     folder.mkdir(parents=True, exist_ok=True)
     track = named_track(TRACK, scene).resized(WIDTH, HEIGHT)
     shot = track_shot(SceneSource(DEMO, None, scene.name), TRACK, track, FrameSelection(FPS, EVERY, frames))
-    methods = methods_of(("raw", "st-taa", "svgf", "hush"), scene, 0, [])
+    methods = methods_of(("raw", "st-taa", "svgf", "temporal"), scene, 0, [])
     results = evaluate(
         "navigation",
         track_tasks([shot], methods),

@@ -23,16 +23,16 @@ from hushsplat.types.errors import EvaluationError
 from hushsplat.types.track import Track
 
 # Paper, "Static Quality": after how many frames each method is shown; 98 took the paper as long as 128 of ST-TAA.
-STATIC_FRAMES = {"hush": (16, 98, 128), "hush-zero-shot": (16, 128), "mean": (1024,)}
+STATIC_FRAMES = {"temporal": (16, 98, 128), "temporal-zero-shot": (16, 128), "mean": (1024,)}
 OTHER_STATIC_FRAMES = (128,)
 CONVERGENCE_FRAMES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 SIGMAS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)  # of the heuristic trust, searched on the scored track itself
 DEFAULT_METHODS = {
-    "static": ("reference", "mean", "st-taa", "svgf", "hush", "hush-zero-shot"),
-    "navigation": ("mean", "exact", "raw", "st-taa", "svgf", "svgf-tuned", "hush", "hush-zero-shot"),
-    "convergence": ("reference", "mean", "st-taa", "svgf", "hush", "hush-zero-shot"),
-    "zero-shot": ("hush", "hush-zero-shot"),
-    "ablation": ("hush",),
+    "static": ("reference", "mean", "st-taa", "svgf", "temporal", "temporal-zero-shot"),
+    "navigation": ("mean", "exact", "raw", "st-taa", "svgf", "svgf-tuned", "temporal", "temporal-zero-shot"),
+    "convergence": ("reference", "mean", "st-taa", "svgf", "temporal", "temporal-zero-shot"),
+    "zero-shot": ("temporal", "temporal-zero-shot"),
+    "ablation": ("temporal",),
 }
 
 
@@ -144,8 +144,8 @@ def methods_of(
 
 def ablation_methods(scene: NamedScene, notes: list[str]) -> list[Method]:
     """The full denoiser and one without each part; zero-shot where the scene has no payload."""
-    name = drawn_by("hush", scene.gaussians.payload is not None).name
-    if name != "hush":
+    name = drawn_by("temporal", scene.gaussians.payload is not None).name
+    if name != "temporal":
         notes.append(f"{scene.name} has no payload: the ablation is of {name}.")
     full = DenoiserSettings()
     variants: dict[str, DenoiserSettings] = {

@@ -34,9 +34,9 @@ class EvaluationOptions:
 
     metrics: tuple[str, ...] = DRAWN_METRICS  # of METRICS
     noise: Noise = field(default_factory=Noise)
-    weights: DenoiserWeights | None = None  # of hush
+    weights: DenoiserWeights | None = None  # of temporal
     lpips_weights: Path | None = None
-    zero_shot_weights: DenoiserWeights | None = None  # of hush-zero-shot
+    zero_shot_weights: DenoiserWeights | None = None  # of temporal-zero-shot
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,9 @@ class Plan:
         size = len(task.frames)
         if task.method.is_independent or task.method == EXPECTED:
             size = max(1, SAMPLES_PER_JOB // task.method.samples) if task.method.samples else FRAMES_PER_JOB
-        weights = {"hush": self.options.weights, "hush-zero-shot": self.options.zero_shot_weights}.get(task.method.name)
+        weights = {"temporal": self.options.weights, "temporal-zero-shot": self.options.zero_shot_weights}.get(
+            task.method.name
+        )
         return [
             DrawJob(task.shot, task.method, frames, metrics, self.options.noise, weights)
             for frames in _parts(task.frames, size)

@@ -122,7 +122,7 @@ def rooflines(rows: Sequence[Row], peaks: dict[int, Peak]) -> list[Roofline]:
     for row in rows:
         if row.method not in LEARNED:
             continue
-        work, peak, pixels = passes(row.method == "hush-zero-shot"), peaks[row.threads], row.width * row.height
+        work, peak, pixels = passes(row.method == "temporal-zero-shot"), peaks[row.threads], row.width * row.height
         flops, moved = sum(part.flops for part in work), sum(part.bytes for part in work)
         found.append(
             Roofline(

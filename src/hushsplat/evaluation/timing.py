@@ -21,8 +21,8 @@ METHODS = {  # row: what `hushsplat bench` calls it; a denoiser's frame includes
     "st-taa": "raw+st-taa",
     "svgf": "raw+svgf",
     "svgf-tuned": "raw+svgf-tuned",
-    "hush": "raw+hush",
-    "hush-zero-shot": "raw+hush-zero-shot",
+    "temporal": "raw+temporal",
+    "temporal-zero-shot": "raw+temporal-zero-shot",
 }
 # The cost of a pass is what leaving it out saves. The paper's own reference is the sorted renderer.
 PARTS: dict[str, dict[str, Any]] = {
@@ -62,7 +62,7 @@ def part_rows(
     on_frame: Callable[[], None] = lambda: None,
 ) -> list[Row]:
     """The time of the denoiser's step without drawing, and what each part of it saves when left out."""
-    name, options = drawn_by("hush", case.scene.has_payload).name, RenderOptions()
+    name, options = drawn_by("temporal", case.scene.has_payload).name, RenderOptions()
     variants = [
         configure(name, weights=weights, settings=replace(DenoiserSettings(), **change)) for change in PARTS.values()
     ]

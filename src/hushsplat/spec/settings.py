@@ -6,7 +6,7 @@ The order of the fields is the order of the native and WGSL structs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from hushsplat.types.errors import DenoiseError, HushsplatError
 from hushsplat.types.settings import Settings, Slider, documented, setting
@@ -162,6 +162,16 @@ class DenoiserSettings(Settings):
 PAPER = DenoiserSettings(tau_frames=8.0, smooth=False, stabilise_motion_px=1e9)  # the paper's passes and constants
 
 
+def _far_depth() -> Any:
+    """The same setting in every baseline that reprojects."""
+    return setting(1000.0, "as `far_depth` of the denoiser.", unit="world units", low=1e-6, high=1e9)
+
+
+def _static_tolerance() -> Any:
+    """The same setting in every baseline."""
+    return setting(1e-6, "as `static_tolerance` of the denoiser.", low=0.0, high=1.0)
+
+
 @documented
 @dataclass(frozen=True)
 class MeanSettings(Settings):
@@ -169,9 +179,7 @@ class MeanSettings(Settings):
 
     error: ClassVar[type[HushsplatError]] = DenoiseError
 
-    static_tolerance: float = setting(
-        1e-6, "as `static_tolerance` of the denoiser.", low=0.0, high=1.0, source="docs/denoiser.md, Static camera"
-    )
+    static_tolerance: float = _static_tolerance()
 
 
 @documented
@@ -190,8 +198,8 @@ class TaaSettings(Settings):
         high=1e6,
         source="Salvi 2016: 0.75 to 1.25",
     )
-    far_depth: float = setting(1000.0, "as `far_depth` of the denoiser.", unit="world units", low=1e-6, high=1e9)
-    static_tolerance: float = setting(1e-6, "as `static_tolerance` of the denoiser.", low=0.0, high=1.0)
+    far_depth: float = _far_depth()
+    static_tolerance: float = _static_tolerance()
 
 
 @documented
@@ -217,8 +225,8 @@ class StTaaSettings(Settings):
         high=1e9,
         source="StochasticSplats' viewer",
     )
-    far_depth: float = setting(1000.0, "as `far_depth` of the denoiser.", unit="world units", low=1e-6, high=1e9)
-    static_tolerance: float = setting(1e-6, "as `static_tolerance` of the denoiser.", low=0.0, high=1.0)
+    far_depth: float = _far_depth()
+    static_tolerance: float = _static_tolerance()
 
 
 @documented
@@ -245,8 +253,8 @@ class SvgfSettings(Settings):
     passes: int = setting(0, "0: the paper's one 3×3 pass; 1..5: à-trous passes of SVGF.", low=0.0, high=5.0)
     kernel: Literal[5, 3] = setting(5, "taps a side of an à-trous pass: 5 (B3 spline) or 3 (binomial).")
     feedback: bool = setting(True, "the first à-trous pass becomes the history; no effect where passes is 0.")
-    far_depth: float = setting(1000.0, "as `far_depth` of the denoiser.", unit="world units", low=1e-6, high=1e9)
-    static_tolerance: float = setting(1e-6, "as `static_tolerance` of the denoiser.", low=0.0, high=1.0)
+    far_depth: float = _far_depth()
+    static_tolerance: float = _static_tolerance()
 
 
 LITERAL_SVGF = SvgfSettings(running_mean=False)  # the paper's words; its history never starts, see docs/denoiser.md
@@ -268,7 +276,7 @@ TUNED_SVGF = SvgfSettings(
 @documented
 @dataclass(frozen=True)
 class ActiveSetSettings(Settings):
-    """Settings of `active-set` and `sorted`: how much is left out, and where new members come from."""
+    """Settings of `hush` and `sorted`: how much is left out, and where new members come from."""
 
     error: ClassVar[type[HushsplatError]] = DenoiseError
 
@@ -322,7 +330,7 @@ class ActiveSetSettings(Settings):
     )
 
 
-QUALITY = {  # presets of active-set
+QUALITY = {  # presets of hush; docs/hush.md has the cost and quality of each
     "fast": ActiveSetSettings(prune=1 / 128, stop=0.02),
     "balanced": ActiveSetSettings(),
     "best": ActiveSetSettings(prune=1 / 255, stop=1 / 255, ellipse_error=1 / 256),

@@ -161,7 +161,7 @@ class JointStage:
         return DenoiserSettings(zero_shot=not self.settings.payload, gate=1 if warming else "learned")
 
     def _configured(self, index: int) -> ConfiguredDenoiser:
-        name = "hush" if self.settings.payload else "hush-zero-shot"
+        name = "temporal" if self.settings.payload else "temporal-zero-shot"
         return configure(name, weights=self.networks.to_weights(), settings=self.denoiser_settings(index))
 
     def _stream(self, configured: ConfiguredDenoiser, index: int) -> Stream:

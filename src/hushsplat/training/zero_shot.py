@@ -149,7 +149,7 @@ def play(
     """Training samples from some of the frames that have a target."""
     frames, samples = len(chain.targets) * TARGET_EVERY, []
     start = int(rng.integers(frames // 2 + 1)) if rng.random() < LATE_SHARE else 0
-    configured = configure("hush-zero-shot", weights=weights, settings=DENOISER)
+    configured = configure("temporal-zero-shot", weights=weights, settings=DENOISER)
     stream = Stream(engine("cpu"), None, [configured], options=RenderOptions(threads=settings.threads))
     for frame in range(start, frames):
         observation, camera, state = chain.observation(frame), chain.cameras[frame], stream.states[0]

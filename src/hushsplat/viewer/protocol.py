@@ -74,7 +74,7 @@ class Draw:
         adapt: whether frames may have fewer pixels while the camera moves.
     """
 
-    sides: tuple[Side, ...] = (Side("hush-zero-shot"),)
+    sides: tuple[Side, ...] = (Side("hush"),)
     samples: int = 1
     settings: DenoiserSettings = field(default_factory=DenoiserSettings)
     gamma: float | None = None

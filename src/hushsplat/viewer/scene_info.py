@@ -22,14 +22,16 @@ BAR_PX = (128, 10)
 WHEEL_PX = (128, 30)
 # In the order of the menu, and in a few words each; other methods of the registry follow with their summaries.
 TITLES = {
-    "hush": "learned denoiser, for scenes trained for it",
-    "hush-zero-shot": "learned denoiser, any scene",
+    "hush": "only what was seen and matters, blended",
+    "temporal": "learned denoiser, for scenes trained for it",
+    "temporal-zero-shot": "learned denoiser, any scene",
     "raw": "one sample per pixel",
     "mean": "mean of all frames while still",
     "st-taa": "temporal filter with a fixed history",
     "taa": "temporal anti-aliasing",
     "svgf": "variance-guided filter",
     "svgf-tuned": "variance-guided filter, tuned",
+    "sorted": "sorted by centres, hidden ones left out",
     "reference": "sorted by centres and blended",
     "exact": "sorted in every pixel; slow",
 }

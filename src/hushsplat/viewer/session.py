@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
-from hushsplat.methods import BLENDED, drawn_by
+from hushsplat.methods import METHODS, drawn_by
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError, ViewError
 from hushsplat.viewer import protocol
@@ -25,9 +25,10 @@ from hushsplat.viewer.scene_info import legend, place_info, scene_info
 from hushsplat.viewer.service import RenderService, ServiceClosed
 
 IN_FLIGHT = 2  # frames that are drawn or sent and not yet acknowledged
+ACTIVE_STILL_FRAMES = 4  # of hush: the first finds nearly all, a few more the rest
 STILL_FRAMES = 128  # of a still camera; more would not be seen
 STILL_AFTER_S = 0.15  # without a new camera, the next frames have the full resolution
-MAX_PIXELS = 2560 * 1600  # of one frame; a larger canvas gets fewer than it has. hush keeps 128 bytes for each
+MAX_PIXELS = 2560 * 1600  # of one frame; a larger canvas gets fewer than it has. temporal keeps 128 bytes for each
 
 log = logging.getLogger("hushsplat.viewer")
 
@@ -296,7 +297,8 @@ def _encoded(frame: OutgoingFrame) -> list[bytes]:
 
 def _still_limit(draw: Draw) -> int:
     """Frames of a still camera: a blended picture is finished at once."""
-    return 1 if all(side.method in BLENDED for side in draw.sides) else STILL_FRAMES
+    most = {"blended": 1, "active": ACTIVE_STILL_FRAMES, "streaming": STILL_FRAMES}
+    return max(most[METHODS[side.method].kind] for side in draw.sides)
 
 
 def _size(camera: Camera) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""`active-set` and `sorted` on the CPU: only Gaussians that were seen and still matter are blended.
+"""`hush` and `sorted` on the CPU: only Gaussians that were seen and still matter are blended (docs/hush.md).
 
 The state is an active set: one bit per Gaussian that goes on to the next frame, and for each 4×4 px cell the depths at
 which the last frame's transmittance fell below a few levels. Each frame the set alone is projected, binned, ordered per

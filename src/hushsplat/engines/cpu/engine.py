@@ -116,7 +116,7 @@ class CpuEngine:
         state: Any,
         options: RenderOptions,
     ) -> tuple[Image, active_set.ActiveState]:
-        """One frame of `active-set` or `sorted`."""
+        """One frame of `hush` or `sorted`."""
         check_state_of(state, denoiser.name)
         return active_set.draw(denoiser, scene.native, scene.gaussians, camera, noise, state, options)
 

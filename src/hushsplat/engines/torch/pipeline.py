@@ -88,7 +88,7 @@ def step(
     }
     depth, spare = history.filled_depth, torch.zeros_like(trust_s)
     values = _stack(moments, frames_s, used_s, denoised, frames_h, used_h, shown, depth, spare)
-    method = "hush" if state is None else state.method
+    method = "temporal" if state is None else state.method
     return TensorImage(shown, views, history), TensorState(values.detach(), camera, method)
 
 

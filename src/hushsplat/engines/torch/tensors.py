@@ -80,7 +80,7 @@ class TensorState(StateChannels):
 
     values: Float[Tensor, "h w 16"]
     camera: Camera
-    method: str = "hush"
+    method: str = "temporal"
     layout: StateLayout = field(default=TEMPORAL, repr=False)
 
     @staticmethod

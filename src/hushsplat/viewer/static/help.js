@@ -22,7 +22,7 @@ export const HELP = [
     ["M", "next method, ⇧M the one before"],
     ["X", "compare two methods"],
     [", .", "move the divider"],
-    ["V", "views: intermediate results of hush, ⇧V back"],
+    ["V", "views: intermediate results of temporal, ⇧V back"],
     ["G", "settings and times"],
   ]],
   ["Tracks", [

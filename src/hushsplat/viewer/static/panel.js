@@ -77,7 +77,7 @@ export class Panel extends EventTarget {
 
   toggleSplit() {
     const { sides } = this.draw;
-    const other = sides[0].method === "raw" ? "hush-zero-shot" : "raw";
+    const other = sides[0].method === "raw" ? "hush" : "raw";
     this.setSides(sides.length > 1 ? [sides[0]] : [sides[0], this.remembered ?? { method: other, show: "picture" }]);
   }
 
@@ -91,7 +91,7 @@ export class Panel extends EventTarget {
   nextView(step) {
     const names = ["picture", ...this.#hello.views.map(({ name }) => name)];
     const [first, ...rest] = this.draw.sides;
-    const method = this.#learned(first) ? first.method : this.#fitting([{ method: "hush", show: "picture" }])[0].method;
+    const method = this.#learned(first) ? first.method : this.#fitting([{ method: "temporal", show: "picture" }])[0].method;
     this.setSides([{ method, show: names[(names.indexOf(first.show) + step + names.length) % names.length] }, ...rest]);
   }
 
@@ -151,7 +151,7 @@ export class Panel extends EventTarget {
 
   #showView(index, show) {
     const sides = this.draw.sides.map((side) => ({ ...side }));
-    if (show !== "picture" && !this.#learned(sides[index])) sides[index].method = "hush"; // only learned denoisers have views
+    if (show !== "picture" && !this.#learned(sides[index])) sides[index].method = "temporal"; // only learned denoisers have views
     sides[index].show = show;
     this.setSides(sides);
   }
