@@ -25,12 +25,12 @@ import hushsplat
 from hushsplat import synth
 from hushsplat.engines.base import Engine, Scene, engine
 from hushsplat.engines.torch.networks import DenoiserNetworks
+from hushsplat.home import orbit_scene
 from hushsplat.io.weights import read_weights, write_weights
 from hushsplat.training.chain_cameras import paced
 from hushsplat.training.joint_stage import windowed
 from hushsplat.training.zero_shot import RecordedChain, ZeroShotSettings, record, train_zero_shot
 from hushsplat.types.camera import Camera
-from hushsplat.types.framing import orbit_scene
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.options import RenderOptions
 from hushsplat.types.track import Track

@@ -15,6 +15,7 @@ from typing import Any as _Any
 if TYPE_CHECKING:  # under its own name: import-linter knows it
     from hushsplat.api import play, play_side_by_side, render, upload
     from hushsplat.engines.base import Engine, Scene, engine
+    from hushsplat.home import Place, find_places, frame_scene, orbit_scene, tour
     from hushsplat.io.captures.capture import load_capture
     from hushsplat.io.images import save_image
     from hushsplat.io.scenes.scene import load, save
@@ -49,7 +50,6 @@ if TYPE_CHECKING:  # under its own name: import-linter knows it
     from hushsplat.types.camera import Camera
     from hushsplat.types.capture import Capture
     from hushsplat.types.errors import HushsplatError
-    from hushsplat.types.framing import frame_scene, orbit_scene
     from hushsplat.types.gaussians import Gaussians
     from hushsplat.types.image import Image
     from hushsplat.types.observation import Observation, Visibility
@@ -80,6 +80,7 @@ _PUBLIC = {
     "Noise": "types.options",
     "Observation": "types.observation",
     "PAPER": "spec.settings",
+    "Place": "home",
     "Rates": "training.settings",
     "RenderOptions": "types.options",
     "Scene": "engines.base",
@@ -103,12 +104,13 @@ _PUBLIC = {
     "Visibility": "types.observation",
     "denoiser": "methods",
     "engine": "engines.base",
-    "frame_scene": "types.framing",
+    "find_places": "home",
+    "frame_scene": "home",
     "home_camera": "synth",
     "load": "io.scenes.scene",
     "load_capture": "io.captures.capture",
     "load_track": "io.tracks",
-    "orbit_scene": "types.framing",
+    "orbit_scene": "home",
     "play": "api",
     "play_side_by_side": "api",
     "read_weights": "io.weights",
@@ -116,6 +118,7 @@ _PUBLIC = {
     "room_and_garden": "synth",
     "save": "io.scenes.scene",
     "save_image": "io.images",
+    "tour": "home",
     "train": "training.api",
     "upload": "api",
     "view": "viewer",
@@ -142,6 +145,7 @@ __all__ = [
     "Method",
     "Noise",
     "Observation",
+    "Place",
     "Rates",
     "RenderOptions",
     "Scene",
@@ -165,6 +169,7 @@ __all__ = [
     "Visibility",
     "denoiser",
     "engine",
+    "find_places",
     "frame_scene",
     "home_camera",
     "load",
@@ -178,6 +183,7 @@ __all__ = [
     "room_and_garden",
     "save",
     "save_image",
+    "tour",
     "train",
     "upload",
     "view",

@@ -6,13 +6,13 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from hushsplat.engines.base import ENGINES, Engine, Scene, engine
+from hushsplat.home import frame_scene
 from hushsplat.methods import method
 from hushsplat.scenes import scene_argument
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.stream import MethodLike, Stream
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError
-from hushsplat.types.framing import frame_scene
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.image import Image
 from hushsplat.types.options import Noise, RenderOptions
@@ -67,9 +67,9 @@ def render(
         raise RenderError(f"frames must be at least 1, got {count}.")
     if isinstance(scene, (str, os.PathLike)):
         scene = _gaussians(scene)
-    if camera is None:
-        camera = _framing(scene)
     drawing = _engine_of(on)
+    if camera is None:
+        camera = frame_scene(scene, on=drawing)
     stream = Stream(drawing, _uploaded(scene, drawing), [method], noise=noise, options=options)
     for _ in range(count - 1):
         stream.step(camera)
@@ -137,13 +137,6 @@ def _uploaded(scene: SceneLike, drawing: Engine) -> Scene:
     if isinstance(scene, (Gaussians, str, os.PathLike)):
         return drawing.upload(_gaussians(scene))
     return scene
-
-
-def _framing(scene: Gaussians | Scene) -> Camera:
-    found = scene if isinstance(scene, Gaussians) else getattr(scene, "gaussians", None)
-    if found is None:
-        raise RenderError("an uploaded scene of this engine does not know its Gaussians; give a camera.")
-    return frame_scene(found, 800, 532)
 
 
 def _still_frames(chosen: MethodLike) -> int:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+from hushsplat.io.content import levels_of_detail
 from hushsplat.io.scenes.scene import load
 from hushsplat.synth import room_and_garden
 from hushsplat.types.errors import SceneError
@@ -14,6 +16,7 @@ from hushsplat.types.gaussians import Gaussians
 PREFIX = "synth:"
 DEMO = "demo:"
 DEMO_FILE = Path(__file__).parent / "data" / "demo.sog"  # made by tools/make_demo_scene.py
+FRAMING_GAUSSIANS = 20_000  # ours: the coarsest level with so many still shows what there is to see
 MULTIPLES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
@@ -25,11 +28,25 @@ class NamedScene:
         name: in tables: the name of its file, or `synth:500k`.
         gaussians: the scene.
         is_own: `synth:` and `demo:`, which `home_camera` and `walk_track` fit.
+        file: that it was read from.
+        lod: level of detail that was asked for.
     """
 
     name: str
     gaussians: Gaussians
     is_own: bool
+    file: Path | None = None
+    lod: int | None = None
+
+    @cached_property
+    def framing(self) -> Gaussians:
+        """What cameras and up are chosen by: one level of detail, the same for all levels of a file."""
+        levels = None if self.file is None else levels_of_detail(self.file)
+        if not levels or self.file is None:
+            return self.gaussians
+        enough = [level for level, count in levels.items() if count >= FRAMING_GAUSSIANS]
+        level = max(enough, default=min(levels))
+        return self.gaussians if level == (self.lod or 0) else load(self.file, lod=level)
 
 
 def demo_scene() -> NamedScene:
@@ -44,7 +61,7 @@ def scene_argument(text: str, lod: int | None = None) -> NamedScene:
     if text == DEMO:
         return demo_scene()
     if not text.startswith(PREFIX):
-        return NamedScene(_file_name(Path(text)), load(text, lod=lod), is_own=False)
+        return NamedScene(_file_name(Path(text)), load(text, lod=lod), False, Path(text), lod)
     if lod is not None:
         raise SceneError(f"{text}: has no levels of detail; say how many surfels instead, such as synth:200k.")
     return NamedScene(text, room_and_garden(_count(text)), is_own=True)

@@ -12,7 +12,7 @@ from PIL import Image
 
 import hushsplat
 from hushsplat.engines.cpu.machine import instruction_set
-from hushsplat.types.framing import orbit_scene
+from hushsplat.home import orbit_scene
 
 
 def test_version_names_the_instruction_set(run: Run) -> None:

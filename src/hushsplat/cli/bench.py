@@ -30,13 +30,13 @@ from hushsplat.evaluation.bench import (
     with_random_payload,
 )
 from hushsplat.evaluation.roofline import Roofline, measure_peak, passes, rooflines
+from hushsplat.home import orbit_scene
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.methods import DENOISERS, LEARNED, drawn_by
 from hushsplat.scenes import NamedScene, scene_argument
 from hushsplat.synth import walk_track
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
-from hushsplat.types.framing import orbit_scene
 
 DESCRIPTION = """Time the methods side by side.
 
@@ -158,7 +158,7 @@ class Bench:
         elif self.capture is not None:
             return [view.camera for view in load_capture(self.capture, require_photographs=False).views]
         else:
-            track = orbit_scene(scene.gaussians, 800, 532, seconds=float(self.cameras), fps=1.0)
+            track = orbit_scene(scene.framing, 800, 532, seconds=float(self.cameras), fps=1.0)
         return [track.camera(index) for index in range(len(track))]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushsplat.cli.flags import Flag, MaybeFloat, MaybeInt, MaybePath, MaybeUp
+from hushsplat.home import frame_scene, orbit_scene, tour
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.frames import frame_rate
 from hushsplat.io.tracks import load_track
@@ -14,7 +15,7 @@ from hushsplat.synth import home_camera, walk_track
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import Capture, View
 from hushsplat.types.errors import CameraError, HushsplatError
-from hushsplat.types.framing import frame_scene, orbit_scene, up_direction
+from hushsplat.types.framing import up_direction
 from hushsplat.types.paths import reanchored
 from hushsplat.types.track import Track
 
@@ -29,11 +30,11 @@ class Cameras:
     capture: MaybePath = None  # look from a camera of this capture (folder) or list of cameras (.json)
     view: str = "0"  # which camera of the capture: its number in the order of names, or its name
     track: MaybePath = None  # fly along this track: .json, .csv of EyeNavGS, or a capture
-    walk: Flag = False  # walk through our own scene; only for synth:
+    walk: Flag = False  # walk through the scene, from place to place
     orbit: Flag = False  # fly a circle about the scene
     width: MaybeInt = None  # px; alone it keeps the camera's aspect ratio
     height: MaybeInt = None  # px; alone it keeps the camera's aspect ratio
-    fov: MaybeFloat = None  # degrees from top to bottom, of an orbit or where no camera is given; 50 if not said
+    fov: MaybeFloat = None  # degrees from top to bottom, where no camera or track is given; 50 if not said
     up: MaybeUp = None  # which way is up; a guess if not said
     seconds: MaybeFloat = None  # how long a walk, an orbit or a flight through a capture takes
     fps: MaybeFloat = None  # frames a second; a track keeps its own unless this is said
@@ -42,14 +43,15 @@ class Cameras:
 
     def track_or_camera(self, scene: NamedScene) -> Track | Camera:
         """A single camera, unless a track, a walk or an orbit was asked for."""
-        self._refuse_contradictions(scene)
+        self._refuse_contradictions()
         seconds = SECONDS if self.seconds is None else self.seconds
         fps = FPS if self.fps is None else self.fps
-        if self.walk:
+        if self.walk and scene.is_own and self.fov is None and self.up is None:
             return walk_track(seconds / self.speed, fps, *self._guessed_size())
-        if self.orbit:
+        if self.walk or self.orbit:
             fov, size, seconds = self._guessed_fov(), self._guessed_size(), seconds / self.speed
-            return orbit_scene(scene.gaussians, *size, self.up, seconds=seconds, fps=fps, fov_y_deg=fov)
+            path = tour if self.walk else orbit_scene
+            return path(scene.framing, *size, up=self.up, seconds=seconds, fps=fps, fov_y_deg=fov)
         if self.track is None:
             return self.camera(scene)
         track = self._resampled(self._anchored(load_track(self.track, seconds=self.seconds, fps=fps), scene))
@@ -62,26 +64,24 @@ class Cameras:
             return camera.resized(*self._size(camera.width, camera.height))
         if scene.is_own and self.fov is None and self.up is None:
             return home_camera(*self._guessed_size())
-        return frame_scene(scene.gaussians, *self._guessed_size(), self.up, self._guessed_fov())
+        return frame_scene(scene.framing, *self._guessed_size(), self.up, self._guessed_fov())
 
     def _anchored(self, track: Track, scene: NamedScene) -> Track:
         if self.reanchor is None:
             return track
         anchor = Cameras(fov=self.fov, up=self.up).camera(scene)
-        return reanchored(track, anchor, self.reanchor, up=up_direction(scene.gaussians, self.up))
+        return reanchored(track, anchor, self.reanchor, up=up_direction(scene.framing, self.up))
 
     def _resampled(self, track: Track) -> Track:
         if self.fps is None and self.speed == 1:
             return track
         return track.resampled(frame_rate(track) if self.fps is None else self.fps, self.speed)
 
-    def _refuse_contradictions(self, scene: NamedScene) -> None:
+    def _refuse_contradictions(self) -> None:
         chosen = [flag for flag in ("capture", "track", "walk", "orbit") if getattr(self, flag)]
         if len(chosen) > 1:
             raise HushsplatError(f"--{chosen[0]} and --{chosen[1]} both say where to look from; give one of them.")
-        if self.walk and not scene.is_own:
-            raise HushsplatError(f"{scene.name}: --walk goes through our own scene only; try --orbit or --track.")
-        if self.fov is not None and (self.capture or self.walk or (self.track and self.reanchor is None)):
+        if self.fov is not None and (self.capture or (self.track and self.reanchor is None)):
             raise HushsplatError(f"--fov has no effect beside --{chosen[0]}, which has its own lens; leave it out.")
         if not 0 < self.speed < float("inf"):
             raise HushsplatError(f"--speed must be a number > 0, got {self.speed}.")

@@ -44,7 +44,6 @@ from hushsplat.synth import home_camera
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import Capture
 from hushsplat.types.errors import EvaluationError
-from hushsplat.types.framing import up_direction
 from hushsplat.types.options import Noise
 from hushsplat.types.paths import reanchored
 from hushsplat.types.track import Track
@@ -226,7 +225,7 @@ class Evaluate:
     def _anchored(self, track: Track, named: NamedScene, scale: float) -> Track:
         viewpoint = viewpoint_in(named)
         anchor = home_camera() if named.is_own else Camera.look_at(viewpoint.eye, viewpoint.target, viewpoint.up)
-        return reanchored(track, anchor, scale, up=up_direction(named.gaussians))
+        return reanchored(track, anchor, scale, up=viewpoint.up)
 
     def _protocol(self) -> dict[str, Any]:
         size = {"width": self.width, "height": self.height}

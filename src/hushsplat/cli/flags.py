@@ -16,8 +16,8 @@ MaybeFloat = Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavio
 MaybeText = Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")]
 MaybePath = Annotated[Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="")]
 MaybeUp = Annotated[
-    Literal["-y", "y", "z"] | tuple[float, float, float] | None,
-    tyro.conf.arg(metavar="{-y,y,z}|X Y Z", help_behavior_hint=""),
+    Literal["-y", "y", "z", "-z", "x", "-x"] | tuple[float, float, float] | None,
+    tyro.conf.arg(metavar="{-y,y,z,-z,x,-x}|X Y Z", help_behavior_hint=""),
 ]
 Color = Annotated[Literal["black", "white"] | tuple[float, float, float], tyro.conf.arg(metavar="{black,white}|R G B")]
 SceneName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SCENE")]

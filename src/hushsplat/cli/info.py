@@ -17,6 +17,7 @@ from hushsplat.io.tracks import load_track
 from hushsplat.scenes import PREFIX, scene_argument
 from hushsplat.types.capture import Capture
 from hushsplat.types.errors import HushsplatError
+from hushsplat.types.framing import guess_up
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.summary import summarize
 from hushsplat.types.track import Track
@@ -64,9 +65,10 @@ class Info:
             return _capture(load_capture(path, require_photographs=False))
         if kind == ContentKind.TRACK:
             return _track(load_track(path))
-        scene = scene_argument(self.path, self.lod).gaussians
+        named = scene_argument(self.path, self.lod)
+        scene = named.gaussians
         found = {"format": scene_format(path, scene), "bytes_on_disk": bytes_on_disk(path)}
-        return {**found, "levels_of_detail": levels_of_detail(path), **_scene(scene)}
+        return {**found, "levels_of_detail": levels_of_detail(path), **_scene(scene), "up": guess_up(named.framing)}
 
 
 def _scene(gaussians: Gaussians) -> dict[str, Any]:

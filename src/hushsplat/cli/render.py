@@ -50,7 +50,7 @@ Methods:
 `raw` and what denoises it draw --samples per pixel and frame. Denoisers accumulate previous frames; of a still camera
 they see --frames.
 
-Where to look from: nothing (a camera is guessed), --capture, --track, --orbit, and --walk for our own scene.
+Where to look from: nothing (the best of many small pictures), --capture, --track, --walk or --orbit.
 
 What to write: .png .jpg .webp .npy for a picture; .mp4, or a pattern such as frames/%04d.png, for a track.
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-import hushsplat
 from hushsplat.cli.console import results, status
 from hushsplat.cli.flags import Color, Flag, MaybeInt, MaybePath, MaybeText, MaybeUp, SceneName, choose_instruction_set
 from hushsplat.cli.render import BACKGROUNDS
@@ -20,6 +19,7 @@ from hushsplat.synth import home_camera, view_cameras
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.options import NEAR, RenderOptions
+from hushsplat.viewer.launch import show
 from hushsplat.viewer.service import ViewerOptions
 
 DESCRIPTION = """Walk through a scene in the browser.
@@ -71,15 +71,8 @@ class View:
         with status(f"reading {self.scene}", self.quiet):
             scene = scene_argument(self.scene, self.lod)
             cameras = self._cameras(scene)
-            viewer = hushsplat.view(
-                scene.gaussians,
-                name=scene.name,
-                cameras=cameras,
-                up=self.up if not (scene.is_own and self.up is None) else "-y",
-                host=self.host,
-                port=self.port,
-                options=options,
-            )
+            up = "-y" if scene.is_own and self.up is None else self.up
+            viewer = show(scene, cameras, up, self.host, self.port, options)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as well as Ctrl-C does
         with suppress(KeyboardInterrupt), viewer:  # how it is meant to end
             print(viewer.url, flush=True)

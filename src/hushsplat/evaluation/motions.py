@@ -15,11 +15,12 @@ import numpy as np
 from jaxtyping import Float64
 from numpy import ndarray as Array
 
+from hushsplat.home import find_places, tour
 from hushsplat.io.tracks import load_track, read_track
 from hushsplat.scenes import NamedScene
 from hushsplat.types.camera import Camera, look_at_pose
 from hushsplat.types.errors import TrackError
-from hushsplat.types.framing import frame_scene, up_direction
+from hushsplat.types.framing import find_up
 from hushsplat.types.paths import dolly, orbit, walk
 from hushsplat.types.splines import curve
 from hushsplat.types.track import Track
@@ -134,27 +135,29 @@ MOTIONS: dict[str, Callable[[Viewpoint, float], Track]] = {
     "head": head_motion,
 }
 SECONDS = {"walk": 5.0, "orbit": 5.0, "turn": 4.0, "dolly": 5.0, "stop-and-go": 5.0, "head": 5.0}
+TOUR_S = 16.0  # through the places of any scene
 
 
 def named_track(text: str, scene: NamedScene) -> Track:
-    """The track of a name in MOTIONS, of a name in `tracks/`, or of a file."""
+    """The track of a name in MOTIONS, of a name in `tracks/`, of a tour of the scene, or of a file."""
     if text in MOTIONS:
         return bundled_track(f"own-{text}") if scene.is_own else MOTIONS[text](viewpoint_in(scene), SECONDS[text])
+    if text == "tour":
+        return tour(scene.framing, WIDTH, HEIGHT, fov_y_deg=FOV_Y_DEG, seconds=TOUR_S)
     if text in bundled_tracks():
         return bundled_track(text)
     if not Path(text).exists():
-        raise TrackError(f"{text}: is neither a file nor one of {', '.join((*MOTIONS, *bundled_tracks()))}.")
+        known = ", ".join((*MOTIONS, "tour", *bundled_tracks()))
+        raise TrackError(f"{text}: is neither a file nor one of {known}.")
     return load_track(text)
 
 
 def viewpoint_in(scene: NamedScene) -> Viewpoint:
     """Where `hushsplat render` would look from, and a metre by how far that is."""
-    gaussians = scene.gaussians
-    camera = frame_scene(gaussians, WIDTH, HEIGHT, fov_y_deg=FOV_Y_DEG)
-    target = np.median(gaussians.means, axis=0).astype(np.float64)
-    forward = camera.world_from_camera[:3, 2]
-    reach = max(float((target - camera.position) @ forward), 1e-3)
-    return Viewpoint(camera.position, camera.position + reach * forward, up_direction(gaussians), reach / DISTANCE_M)
+    up = find_up(scene.framing)
+    home = find_places(scene.framing, WIDTH, HEIGHT, up=up, fov_y_deg=FOV_Y_DEG, count=1)[0]
+    reach = float(np.linalg.norm(home.target - home.camera.position))
+    return Viewpoint(home.camera.position, home.target, up, reach / DISTANCE_M)
 
 
 def bundled_tracks() -> list[str]:

@@ -12,13 +12,13 @@ from numpy import ndarray as Array
 from torch import Tensor
 
 from hushsplat.engines.base import engine
+from hushsplat.home import orbit_scene
 from hushsplat.io.captures.capture import covered_pixels, load_photograph
 from hushsplat.io.images import to_bytes
 from hushsplat.training.settings import TrainSettings
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import HOLD_OUT_EVERY, Capture, View
 from hushsplat.types.errors import TrainingError
-from hushsplat.types.framing import orbit_scene
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.options import RenderOptions
 

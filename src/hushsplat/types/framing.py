@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,36 @@ from numpy import ndarray as Array
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import CameraError
 from hushsplat.types.gaussians import Gaussians
-from hushsplat.types.paths import orbit
 from hushsplat.types.rotations import matrix_from_quaternion, normalized
-from hushsplat.types.track import Track
 
-# The three conventions that files follow: COLMAP's and so 3DGS' own, graphics engines', and CAD's.
-UP_AXES = {"-y": (0.0, -1.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+# Files follow three conventions: -y (COLMAP and so 3DGS), y (graphics engines) and z (CAD); the others are for users.
+UP_AXES = {
+    "-y": (0.0, -1.0, 0.0),
+    "y": (0.0, 1.0, 0.0),
+    "z": (0.0, 0.0, 1.0),
+    "-z": (0.0, 0.0, -1.0),
+    "x": (1.0, 0.0, 0.0),
+    "-x": (-1.0, 0.0, 0.0),
+}
 MOST_GAUSSIANS = 50_000  # ours: a guess needs no more than this many
+# The search for a ground plane; ours, set on the files of seven real scenes and their levels of detail.
+PLANE_GAUSSIANS = 8_000
+PLANE_DIRECTIONS = 250  # over the hemisphere, about 9 degrees apart
+PLANE_BINS = 48  # along a direction, across the ball that is looked at
+PLANE_BALLS = (1.0, 1.5)  # radii of the balls, in radii of the bulk
+PLANE_SCORE = 0.1  # a ground plane scores 0.11 (flowers in grass) to 0.68; a figure without ground 0.08
+PLANE_CHANCE = 4.0  # over the count
+PLANE_LEAD = 1.25  # and so many times the next plane
+TILTED_DEG = 30.0  # COLMAP's -y is the first photograph's, and that may be tilted so much
+LEVEL_DEG = 10.0  # who has z up has levelled the scene
+OTHER_AXIS = 0.35  # what other planes count: the board of a sign is no ground
+# Where no plane stands out, as in rooms, whose surfaces are level or upright: by how much more they are so than chance.
+UPRIGHT_SCORE = 1.3  # a room (bonsai) has 1.5, a figure 1.17, flowers in grass 1.0
+UPRIGHT_CHANCE = 6.0  # over the root of the count: three deviations of what faces along a direction by chance
+UPRIGHT_LEAD = 1.1  # and so many times the axis'
+UPRIGHT_AS_GOOD = 0.96
+UPRIGHT_DEG = 45.0  # from the axis: walls are farther away
+SNAP_DEG = 6.0  # nearer to an axis than this it is the axis: files are often aligned, and planes are found to 5 degrees
 BINS = 20  # of the histograms of level surfaces along an axis
 END_BINS = 3
 # Ours, set by looking at seven files of five real scenes. Of all surfaces that face along the up axis, the largest bin
@@ -37,71 +61,22 @@ CLEARANCE = 0.1  # nor may anything be nearer than this share of the way, in any
 VIEW_COSINE = float(np.cos(np.radians(20)))  # of the half angle that should be free of obstacles
 
 
-def frame_scene(gaussians: Gaussians, width: int, height: int, up: Any = None, fov_y_deg: float = 50.0) -> Camera:
+def guess_camera(gaussians: Gaussians, width: int, height: int, up: Any = None, fov_y_deg: float = 50.0) -> Camera:
     """A camera that looks at the bulk of the scene, slightly from above, where least is in the way.
 
-    Args:
-        gaussians: the scene.
-        width: of the picture, px.
-        height: of the picture, px.
-        up: "-y", "y", "z" or a direction of three numbers; None guesses it from the floor.
-        fov_y_deg: vertical field of view, degrees.
-
-    Returns:
-        The camera.
+    It draws nothing: `hushsplat.home` has this one among its candidates and finds better ones.
     """
     upward = up_direction(gaussians, up)
     eye, target = _standpoint(gaussians, upward, _half_angle(width, height, fov_y_deg))
     return Camera.look_at(eye, target, upward, width=width, height=height, fov_y_deg=fov_y_deg)
 
 
-def orbit_scene(
-    gaussians: Gaussians,
-    width: int,
-    height: int,
-    up: Any = None,
-    *,
-    seconds: float = 8.0,
-    fps: float = 30.0,
-    fov_y_deg: float = 50.0,
-) -> Track:
-    """A circle about the bulk of the scene that begins at the camera of `frame_scene`.
-
-    Args:
-        gaussians: the scene.
-        width: of the picture, px.
-        height: of the picture, px.
-        up: "-y", "y", "z" or a direction of three numbers; None guesses it from the floor.
-        seconds: for the whole circle.
-        fps: frames a second.
-        fov_y_deg: vertical field of view, degrees.
-
-    Returns:
-        A track of round(seconds · fps) frames.
-    """
-    upward = up_direction(gaussians, up)
-    eye, target = _standpoint(gaussians, upward, _half_angle(width, height, fov_y_deg))
-    offset = eye - target
-    elevation = float(offset @ upward)
-    first, second = _level_axes(upward)
-    return orbit(
-        target,
-        float(np.linalg.norm(offset - elevation * upward)),
-        elevation=elevation,
-        up=upward,
-        start_deg=float(np.degrees(np.arctan2(offset @ second, offset @ first))),
-        seconds=seconds,
-        fps=fps,
-        width=width,
-        height=height,
-        fov_y_deg=fov_y_deg,
-    )
-
-
 def up_direction(gaussians: Gaussians, up: Any = None) -> Float64[Array, " 3"]:
-    """`up` as a unit vector: a direction of three numbers, a name of UP_AXES, or None for a guess."""
-    if up is None or isinstance(up, str):
-        up = UP_AXES.get(guess_up(gaussians) if up is None else up, up)
+    """`up` as a unit vector: a direction of three numbers, a name of UP_AXES (or +x, +y, +z), or None for a guess."""
+    if up is None:
+        return find_up(gaussians)
+    if isinstance(up, str):
+        up = UP_AXES.get(up.removeprefix("+"), up)
     try:
         direction = np.array(up, dtype=np.float64)
     except (TypeError, ValueError):
@@ -126,11 +101,11 @@ def _standpoint(
     if len(gaussians) == 0:
         return directions[0], np.zeros(3)
     some = _thinned(gaussians)
-    surfaces = some.opacities * np.pi * _normals(some)[1] * (len(gaussians) / len(some))  # all of them by some
+    areas = some.opacities * np.pi * surfaces(some)[1] * (len(gaussians) / len(some))  # all of them by some
     target, radius = scene_bulk(gaussians)
     distance = MARGIN * radius / np.sin(half_angle)
     places = [(step, target + step * distance * direction) for step in STEPS for direction in directions]
-    costs = [_blocked(some.means, surfaces, eye, target) + NEARER_COST * (1 - step) for step, eye in places]
+    costs = [_blocked(some.means, areas, eye, target) + NEARER_COST * (1 - step) for step, eye in places]
     return places[int(np.argmin(costs))][1], target
 
 
@@ -139,35 +114,172 @@ def scene_bulk(gaussians: Gaussians) -> tuple[Float64[Array, " 3"], float]:
     if len(gaussians) == 0:
         return np.zeros(3), 1.0
     some = _thinned(gaussians)
-    means, weight = some.means.astype(np.float64), _detail(some)
+    means, weight = some.means.astype(np.float64), importance(some)
     middle = np.array([_percentile(means[:, axis], weight, 50.0) for axis in range(3)])
     return middle, max(_percentile(np.linalg.norm(means - middle, axis=1), weight, BULK_PERCENT), 1e-6)
 
 
 def guess_up(gaussians: Gaussians) -> str:
-    """The name of the likeliest up axis in UP_AXES: '-y' unless a floor shows otherwise."""
+    """`find_up` as --up takes it: a name of UP_AXES, or three numbers."""
+    upward = find_up(gaussians)
+    nearest = max(UP_AXES, key=lambda name: float(np.dot(UP_AXES[name], upward)))
+    is_axis = np.allclose(UP_AXES[nearest], upward, atol=1e-6)
+    return nearest if is_axis else " ".join(f"{value:.3f}" for value in upward)
+
+
+def find_up(gaussians: Gaussians) -> Float64[Array, " 3"]:
+    """The likeliest direction upwards: the normal of the ground where one stands out, otherwise an axis.
+
+    The ground is the plane near which most surface lies that faces along its normal, in the direction in which the
+    scene is thin. A Gaussian counts by opacity times area, which coarser levels of detail of a file keep.
+    """
     if len(gaussians) == 0:
-        return "-y"
+        return np.array(UP_AXES["-y"])
     some = _thinned(gaussians)
-    y, z = _level_surfaces(some, 1), _level_surfaces(some, 2)
+    normal = _ground_normal(some)
+    axes = np.array(list(UP_AXES.values()))
+    if normal is None:
+        return _upright(some, np.array(UP_AXES[_axis_by_floor(some)]))
+    nearest = axes[np.argmax(np.abs(axes @ normal))]
+    if abs(nearest @ normal) > np.cos(np.radians(SNAP_DEG)):
+        normal = nearest
+    return _signed(some, normal)
+
+
+def _upright(some: Gaussians, axis: Float64[Array, " 3"]) -> Float64[Array, " 3"]:
+    """The axis, or a direction not far from it to which surfaces are much more often level or upright."""
+    sphere = _hemisphere(4 * PLANE_DIRECTIONS)
+    sphere = sphere * np.sign(sphere @ axis)[:, None]
+    directions = np.concatenate([axis[None], sphere[sphere @ axis > np.cos(np.radians(UPRIGHT_DEG))]])
+    ball = _Ball.of(some, PLANE_BALLS[-1])
+    scores = ball.upright_scores(directions)
+    best = int(np.argmax(scores))
+    # Of few Gaussians some direction always scores well by chance.
+    if scores[best] < max(UPRIGHT_SCORE + UPRIGHT_CHANCE / np.sqrt(ball.effective_count), UPRIGHT_LEAD * scores[0]):
+        return axis
+    as_good = (scores > UPRIGHT_AS_GOOD * scores[best]) & (directions @ directions[best] > np.cos(np.radians(20)))
+    return normalized(directions[as_good].mean(axis=0))  # the peak is broad, its middle is steadier than its top
+
+
+def _axis_by_floor(some: Gaussians) -> str:
+    """'-y' unless level surfaces show otherwise."""
+    y, z = _level_surfaces(some, np.eye(3)[1]), _level_surfaces(some, np.eye(3)[2])
     if z.max() > max(FLOOR_SHARE, 1.5 * y.max()):
         return "z"
     low, high = y[:END_BINS].sum(), y[-END_BINS:].sum()
     return "y" if low > max(1.5 * FLOOR_SHARE, 2 * high) else "-y"
 
 
-def _level_surfaces(gaussians: Gaussians, axis: int) -> Float[Array, " bins"]:
+def _signed(some: Gaussians, normal: Float64[Array, " 3"]) -> Float64[Array, " 3"]:
+    """The normal with the sign of its convention (-y, z, x), or the other one where the floor lies at the top."""
+    axis = int(np.argmax(np.abs(normal)))
+    upward = normal * np.sign(normal[axis]) * (-1.0 if axis == 1 else 1.0)
+    levels = _level_surfaces(some, upward)
+    low, high = levels[:END_BINS].sum(), levels[-END_BINS:].sum()
+    # A ceiling can be larger than its floor, and -z up is rare: there it takes more.
+    share, lead = (1.5 * FLOOR_SHARE, 2.0) if axis == 1 else (2.5 * FLOOR_SHARE, 4.0)
+    return -upward if high > max(share, lead * low) else upward
+
+
+def _ground_normal(some: Gaussians) -> Float64[Array, " 3"] | None:
+    """The normal of the plane that most surface lies on, None where no plane stands out."""
+    directions = np.concatenate([np.eye(3), _hemisphere(PLANE_DIRECTIONS)])
+    balls = [_Ball.of(some, radius) for radius in PLANE_BALLS]
+    scores = np.mean([ball.plane_scores(directions) for ball in balls], axis=0)
+    off_y, off_z = np.degrees(np.arccos(np.minimum(np.abs(directions[:, 1:]), 1))).T
+    near_y = np.interp(off_y, (TILTED_DEG, 1.5 * TILTED_DEG), (1.0, OTHER_AXIS))
+    near_z = np.interp(off_z, (LEVEL_DEG, 2 * LEVEL_DEG), (1.0, OTHER_AXIS))
+    scores = scores * np.maximum(near_y, near_z)
+    best = int(np.argmax(scores))
+    apart = np.abs(directions @ directions[best]) < np.cos(np.radians(30))
+    least = PLANE_SCORE + PLANE_CHANCE / balls[0].effective_count
+    if scores[best] < least or scores[best] < PLANE_LEAD * scores[apart].max():
+        return None
+    normal = directions[best]
+    for degrees in (6.0, 3.0, 1.5, 0.75):
+        first, second = level_axes(normal)
+        angle = np.arange(8)[:, None] * (np.pi / 4)
+        around = normal + np.tan(np.radians(degrees)) * (np.cos(angle) * first + np.sin(angle) * second)
+        tried = normalized(np.concatenate([normal[None], around]))
+        normal = tried[int(np.argmax(balls[-1].plane_scores(tried)))]
+    return normal
+
+
+@dataclass(frozen=True)
+class _Ball:
+    """The surfaces about the middle of a scene; the radius is 1."""
+
+    means: Float64[Array, "n 3"]
+    normals: Float64[Array, "n 3"]
+    weights: Float64[Array, " n"]  # opacity times area, their sum is 1
+    flatness: Float64[Array, " n"]  # 1 for a surfel, 0 for a needle or a ball
+
+    @staticmethod
+    def of(some: Gaussians, radius: float) -> _Ball:
+        """The surfaces within so many radii of the bulk."""
+        middle, bulk = scene_bulk(some)
+        means = (some.means - middle) / (radius * bulk)
+        inside = np.flatnonzero(np.linalg.norm(means, axis=1) <= 1)
+        inside = inside[:: max(1, len(inside) // PLANE_GAUSSIANS)]
+        normal, area = surfaces(some)
+        area = area[inside].astype(np.float64)
+        weights = some.opacities[inside] * np.minimum(area, np.percentile(area, 95))
+        flatness = np.ones(len(inside))
+        if not some.is_surfels:
+            thin, wide, _ = np.sort(some.scales[inside].astype(np.float64), axis=1).T
+            flatness = np.clip(1 - 2 * thin / wide, 0, 1)
+        weights = weights / max(weights.sum(), 1e-300)
+        return _Ball(means[inside], normal[inside].astype(np.float64), weights, flatness)
+
+    @property
+    def effective_count(self) -> float:
+        """How many Gaussians of equal weight would be as little subject to chance."""
+        weights = self.weights * self.flatness
+        return float(weights.sum() ** 2 / max(np.sum(weights**2), 1e-300)) + 1e-9
+
+    def plane_scores(self, directions: Float64[Array, "k 3"]) -> Float64[Array, " k"]:
+        """For each direction: the share of surface in its fullest slab that faces along it, over thickness."""
+        heights = self.means @ directions.T
+        facing = np.clip((np.abs(self.normals @ directions.T) - 0.5) / 0.4, 0, 1) * self.weights[:, None]
+        bins = np.clip(((heights + 1) * (PLANE_BINS / 2)).astype(np.int64), 0, PLANE_BINS - 1)
+        bins += np.arange(len(directions)) * PLANE_BINS
+        counts = np.bincount(bins.ravel(), facing.ravel(), PLANE_BINS * len(directions))
+        counts = counts.reshape(len(directions), PLANE_BINS)
+        thickness = heights.std(axis=0) / max(float(self.means.std(axis=0).mean()), 1e-12)
+        return (counts[:, 1:] + counts[:, :-1]).max(axis=1) / (0.4 + thickness)
+
+    def upright_scores(self, directions: Float64[Array, "k 3"]) -> Float64[Array, " k"]:
+        """For each direction: how much more often than by chance surfaces face along it and across it."""
+        cosines = np.abs(self.normals @ directions.T)
+        weights = self.weights * self.flatness
+        weights /= max(float(weights.sum()), 1e-300)
+        level = weights @ np.clip((cosines - 0.9) / 0.06, 0, 1) / 0.07  # by chance: cosines are uniform in 0..1
+        upright = weights @ np.clip((0.26 - cosines) / 0.08, 0, 1) / 0.22
+        return np.sqrt(level * upright)
+
+
+def _hemisphere(count: int) -> Float64[Array, "n 3"]:
+    """Directions that cover half a sphere evenly: a Fibonacci lattice."""
+    place = np.arange(count) + 0.5
+    z, angle = place / count, place * np.pi * (3 - np.sqrt(5))
+    flat = np.sqrt(1 - z * z)
+    return np.stack([flat * np.cos(angle), flat * np.sin(angle), z], axis=1)
+
+
+def _level_surfaces(some: Gaussians, axis: Float64[Array, " 3"]) -> Float[Array, " bins"]:
     """Where along an axis the surfaces across it lie: shares of their area in even bins over the bulk of the scene."""
-    means = gaussians.means
-    low, high = np.percentile(means, [5, 95], axis=0)
-    normal, area = _normals(gaussians)
-    weight = gaussians.opacities * np.minimum(area, np.percentile(area, 99))  # a sky dome is no floor
-    level = ((means >= low) & (means <= high)).all(axis=1) & (np.abs(normal[:, axis]) > 0.9)
-    counts, _ = np.histogram(means[level, axis], BINS, (low[axis], high[axis] + 1e-9), weights=weight[level])
+    low, high = np.percentile(some.means, [5, 95], axis=0)
+    inside = ((some.means >= low) & (some.means <= high)).all(axis=1)
+    normal, area = surfaces(some)
+    weight = some.opacities * np.minimum(area, np.percentile(area, 99))  # a sky dome is no floor
+    level = inside & (np.abs(normal @ axis) > 0.9)
+    heights = some.means @ axis
+    bottom, top = np.percentile(heights[inside] if inside.any() else heights, [0, 100])
+    counts, _ = np.histogram(heights[level], BINS, (bottom, top + 1e-9), weights=weight[level])
     return counts / max(float(counts.sum()), 1e-30)
 
 
-def _normals(gaussians: Gaussians) -> tuple[Array, Array]:
+def surfaces(gaussians: Gaussians) -> tuple[Array, Array]:
     """The direction in which each Gaussian is thinnest, and the product of its other two scales."""
     rotations = matrix_from_quaternion(gaussians.rotations)
     if gaussians.is_surfels:
@@ -177,9 +289,11 @@ def _normals(gaussians: Gaussians) -> tuple[Array, Array]:
     return normal, np.sort(gaussians.scales, axis=1)[:, 1:].prod(axis=1)
 
 
-def _detail(gaussians: Gaussians) -> Array:
+def importance(gaussians: Gaussians) -> Array:
     """How much each Gaussian counts: trainers put many small ones where the photographs look, large ones elsewhere."""
-    _, area = _normals(gaussians)
+    _, area = surfaces(gaussians)
+    if len(area) == 0:
+        return gaussians.opacities
     return gaussians.opacities / np.maximum(area, np.percentile(area, 5) + 1e-30)
 
 
@@ -197,13 +311,13 @@ def _blocked(means: Array, surfaces: Array, eye: Float64[Array, " 3"], target: F
 
 def _directions(upward: Float64[Array, " 3"]) -> Float64[Array, "n 3"]:
     """Unit vectors all around, a little above the horizon."""
-    first, second = _level_axes(upward)
+    first, second = level_axes(upward)
     angle = 2 * np.pi * np.arange(DIRECTIONS)[:, None] / DIRECTIONS
     level = np.cos(angle) * first + np.sin(angle) * second
     return np.cos(np.radians(ELEVATION_DEG)) * level + np.sin(np.radians(ELEVATION_DEG)) * upward
 
 
-def _level_axes(upward: Float64[Array, " 3"]) -> tuple[Float64[Array, " 3"], Float64[Array, " 3"]]:
+def level_axes(upward: Float64[Array, " 3"]) -> tuple[Float64[Array, " 3"], Float64[Array, " 3"]]:
     """Two directions that span the horizon, the ones that `orbit` counts its angles from."""
     first = normalized(np.cross(upward, np.eye(3)[np.argmin(np.abs(upward))]))
     return first, np.cross(upward, first)

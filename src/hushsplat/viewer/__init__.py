@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jaxtyping import Float
@@ -35,7 +36,8 @@ def view(
     Args:
         scene: Gaussians, a file, `synth:500k` or `demo:`.
         name: of the scene on the page; None: that of the file.
-        cameras: to go to from the page, with or without names; it begins at the first. None: one that frames the scene.
+        cameras: to go to from the page, with or without names; it begins at the first. None: those of
+            `find_places`.
         up: a direction of three numbers, or its name: "y", "-y", "z", ...; None guesses.
         host: address to listen on. One that others can reach makes a link with a token.
         port: 0: any free one; None: 8128, or the next that is free.
@@ -45,21 +47,18 @@ def view(
     Returns:
         The running viewer. `.url` is the link, `.wait()` blocks until Ctrl-C, `.close()` ends it.
     """
-    from hushsplat.engines.base import engine
-    from hushsplat.scenes import scene_argument
-    from hushsplat.viewer.launch import Viewer
-    from hushsplat.viewer.scene_entry import SceneEntry
+    from hushsplat.scenes import NamedScene, scene_argument
+    from hushsplat.viewer.launch import show
     from hushsplat.viewer.service import ViewerOptions
 
-    options = options or ViewerOptions()
     if isinstance(scene, Gaussians):
-        gaussians, title = scene, "scene"
+        named = NamedScene("scene", scene, is_own=False)
     else:
         named = scene_argument(os.fspath(scene))
-        gaussians, title = named.gaussians, named.name
     places = [(f"Camera {i + 1}", one) if isinstance(one, Camera) else one for i, one in enumerate(cameras)]
-    entry = SceneEntry.of(gaussians, title if name is None else name, engine(), options.render, places, up)
-    viewer = Viewer(entry, host, port, options)
+    viewer = show(
+        named if name is None else replace(named, name=name), places, up, host, port, options or ViewerOptions()
+    )
     if open_browser:
         viewer.open_browser()
     return viewer

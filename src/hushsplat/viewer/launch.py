@@ -7,10 +7,15 @@ import secrets
 import socket
 import threading
 import webbrowser
+from collections.abc import Sequence
 from types import TracebackType
+from typing import Any
 
 from aiohttp import web
 
+from hushsplat.engines.base import engine
+from hushsplat.scenes import NamedScene
+from hushsplat.types.camera import Camera
 from hushsplat.types.errors import ViewError
 from hushsplat.viewer.request_checks import is_loopback
 from hushsplat.viewer.scene_entry import SceneEntry
@@ -98,6 +103,19 @@ class Viewer:
         await web.SockSite(runner, self._listening).start()
         await self._closing.wait()
         await runner.cleanup()
+
+
+def show(
+    scene: NamedScene,
+    cameras: Sequence[tuple[str, Camera]],
+    up: Any,
+    host: str,
+    port: int | None,
+    options: ViewerOptions,
+) -> Viewer:
+    """A viewer of this scene; without cameras it finds places."""
+    entry = SceneEntry.of(scene.gaussians, scene.name, engine(), options.render, cameras, up, scene.framing)
+    return Viewer(entry, host, port, options)
 
 
 def _listen(host: str, port: int | None) -> socket.socket:

@@ -11,30 +11,17 @@ from jaxtyping import Float64
 from numpy import ndarray as Array
 
 from hushsplat.engines.base import Engine, Scene
+from hushsplat.home import Place, find_places
 from hushsplat.types.camera import Camera
-from hushsplat.types.framing import frame_scene, scene_bulk, up_direction
+from hushsplat.types.framing import scene_bulk, up_direction
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.options import Noise, RenderOptions
 
-FOV_Y_DEG = 50.0
+SIZE, FOV_Y_DEG = (800, 532), 50.0  # of the pictures that places are chosen by
+PLACES = 6  # that are found where no cameras are given
 MAX_PLACES = 2000  # that the page offers; more is no menu
 PROBE_PX, PROBE_SAMPLES = 5, 32  # a probe takes the median depth of a small square
 MIDDLE_PX, MIDDLE_SAMPLES = 48, 4  # the small picture whose depths give the distance of the pivot
-
-
-@dataclass(frozen=True)
-class Place:
-    """A named camera to go to.
-
-    Attributes:
-        name: on the page.
-        camera: its lens and pose.
-        pivot: what to orbit about; None: a point at the depth of most of the picture.
-    """
-
-    name: str
-    camera: Camera
-    pivot: Float64[Array, " 3"] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +54,7 @@ class SceneEntry:
         options: RenderOptions,
         cameras: Sequence[tuple[str, Camera]] = (),
         up: Any = None,
+        framing: Gaussians | None = None,
     ) -> SceneEntry:
         """Upload a scene, and find what its file does not say.
 
@@ -75,12 +63,16 @@ class SceneEntry:
             name: on the page.
             engine: to upload to.
             options: of the upload.
-            cameras: places by name; none: one that frames the scene.
+            cameras: places by name; none: they are found.
             up: a direction or a name of UP_AXES; None guesses.
+            framing: another level of detail of the scene, to find places and up by.
         """
-        upward = up_direction(gaussians, up)
-        _, radius = scene_bulk(gaussians)
-        places = [Place(title, camera) for title, camera in cameras[:MAX_PLACES]] or [framed(gaussians, upward)]
+        framing = gaussians if framing is None else framing
+        upward = up_direction(framing, up)
+        _, radius = scene_bulk(framing)
+        places = [Place(title, camera) for title, camera in cameras[:MAX_PLACES]]
+        if not places:
+            places = find_places(framing, *SIZE, up=upward, fov_y_deg=FOV_Y_DEG, count=PLACES, on=engine)
         return SceneEntry(name, gaussians, engine, engine.upload(gaussians, options), upward, radius, tuple(places))
 
     def point_at(self, camera: Camera, x: float, y: float, options: RenderOptions) -> list[float] | None:
@@ -98,6 +90,10 @@ class SceneEntry:
         ray = np.array([(column - camera.cx) / camera.fx, (row - camera.cy) / camera.fy, 1.0])
         return (camera.world_from_camera[:3, :3] @ (ray * depth) + camera.position).tolist()
 
+    def home(self, up: Float64[Array, " 3"]) -> Place:
+        """The best place to look from if this direction is up."""
+        return find_places(self.gaussians, *SIZE, up=up, fov_y_deg=FOV_Y_DEG, count=1, on=self.engine)[0]
+
     def middle_depth(self, camera: Camera, options: RenderOptions) -> float | None:
         """The 40th percentile of the depths in the middle of the picture: a window in a wall does not count."""
         small = camera.resized(MIDDLE_PX, MIDDLE_PX)
@@ -105,10 +101,3 @@ class SceneEntry:
         middle = (slice(None), *[slice(MIDDLE_PX // 4, -MIDDLE_PX // 4)] * 2)
         hits = seen.depth[middle][seen.primitive_id[middle] >= 0]
         return float(np.percentile(hits, 40)) if len(hits) else None
-
-
-def framed(gaussians: Gaussians, upward: Float64[Array, " 3"]) -> Place:
-    """The place from which the whole scene is seen."""
-    camera = frame_scene(gaussians, 800, 532, upward, FOV_Y_DEG)
-    middle, _ = scene_bulk(gaussians)
-    return Place("Home", camera, middle)

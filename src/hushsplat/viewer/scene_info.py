@@ -10,12 +10,13 @@ from typing import Any
 
 from PIL import Image as Pillow
 
+from hushsplat.home import Place
 from hushsplat.io.images import to_bytes
 from hushsplat.methods import BLENDED, METHODS
 from hushsplat.spec.views import SHOWN, Scale
 from hushsplat.types.options import RenderOptions
 from hushsplat.viewer.protocol import PICTURE, TUNABLE, Draw
-from hushsplat.viewer.scene_entry import Place, SceneEntry
+from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.service import RenderService
 
 BAR_PX = (128, 10)

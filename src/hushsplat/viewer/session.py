@@ -20,7 +20,7 @@ from hushsplat.viewer.encoding import jpeg, screenshot
 from hushsplat.viewer.frame_renderer import RenderedFrame
 from hushsplat.viewer.pace import Pace
 from hushsplat.viewer.protocol import Draw, Look, Message, Side
-from hushsplat.viewer.scene_entry import SceneEntry, framed
+from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.scene_info import legend, place_info, scene_info
 from hushsplat.viewer.service import RenderService, ServiceClosed
 
@@ -171,8 +171,8 @@ class Session:
         elif isinstance(message, protocol.Shot):
             await self._answer_shot(message)
         elif isinstance(message, protocol.Home):
-            gaussians = self.entry.gaussians
-            place = await self.service.read(lambda: framed(gaussians, message.up))
+            entry = self.entry
+            place = await self.service.read(lambda: entry.home(message.up))
             await self.send({"type": "home", "place": place_info(place)})
         elif isinstance(message, protocol.CloseFile):
             self.show(self.service.entry)

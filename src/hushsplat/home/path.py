@@ -1,0 +1,104 @@
+"""A path through the places of a scene."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Float64
+from numpy import ndarray as Array
+
+from hushsplat.home.search import Place, Search
+from hushsplat.types.camera import Camera
+from hushsplat.types.framing import level_axes
+from hushsplat.types.options import Noise
+from hushsplat.types.paths import orbit
+from hushsplat.types.rotations import matrix_from_quaternion, quaternion_from_matrix, slerp
+from hushsplat.types.track import Track
+
+STOPS = 24  # candidates by which a tour may go around something
+LEG_KEYS = 3  # keys of a straight leg: keep the smooth curve near to it
+PROBE_PX, PROBE_DEG = 9, 8.0  # how wide a way has to be free
+BLOCKED_SHARE = 0.3  # of the pixels of a probe: less is a twig or a floater
+
+
+def circle(home: Place, upward: Float64[Array, " 3"], seconds: float, fps: float, fov_y_deg: float) -> Track:
+    """Once around what the camera looks at."""
+    offset = home.camera.position - home.target
+    elevation = float(offset @ upward)
+    first, second = level_axes(upward)
+    return orbit(
+        home.target,
+        max(float(np.linalg.norm(offset - elevation * upward)), 1e-9),
+        elevation=elevation,
+        up=upward,
+        start_deg=float(np.degrees(np.arctan2(offset @ second, offset @ first))),
+        seconds=seconds,
+        fps=fps,
+        width=home.camera.width,
+        height=home.camera.height,
+        fov_y_deg=fov_y_deg,
+    )
+
+
+def keys_between(search: Search, places: Sequence[Place]) -> list[Camera]:
+    """Cameras of a tour: the places by the shortest way, with stops between where the straight way is blocked."""
+    ordered, left = [places[0].camera], [place.camera for place in places[1:]]
+    while left:
+        nearest = min(range(len(left)), key=lambda index: float(_apart(ordered[-1], left[index])))
+        ordered.append(left.pop(nearest))
+    best = sorted(search.seen, key=lambda scored: -scored[0])[:STOPS]
+    stops = [search.camera(seen.eye, seen.target) for _, seen in best]
+    keys = [ordered[0]]
+    for here, there in pairwise(ordered):
+        for stop in [*_detour(search, here, there, stops), there]:
+            keys += _between(keys[-1], stop)
+    return keys
+
+
+def _detour(search: Search, here: Camera, there: Camera, stops: Sequence[Camera]) -> list[Camera]:
+    """The stop over which to go, none if the straight way is free or nothing is better."""
+    if is_free(search, here, there):
+        return []
+    by_length = sorted(stops, key=lambda stop: float(_apart(here, stop) + _apart(stop, there)))
+    for stop in by_length:
+        if min(_apart(here, stop), _apart(stop, there)) < 0.02 * search.radius:
+            continue
+        if is_free(search, here, stop) and is_free(search, stop, there):
+            return [stop]
+    return []
+
+
+def is_free(search: Search, here: Camera, there: Camera) -> bool:
+    """Whether nothing stands between two cameras: a few pixels are drawn from each to the other."""
+    distance = float(_apart(here, there))
+    if distance < 2 * search.options.near:
+        return True
+    return all(
+        _free_ahead(search, start.position, end.position, distance) for start, end in ((here, there), (there, here))
+    )
+
+
+def _free_ahead(search: Search, start: Float64[Array, " 3"], end: Float64[Array, " 3"], distance: float) -> bool:
+    probe = Camera.look_at(start, end, search.up, width=PROBE_PX, height=PROBE_PX, fov_y_deg=PROBE_DEG)
+    drawn = search.engine.sample(search.scene, probe, Noise(), search.looking).numpy()
+    blocked = (drawn.primitive_id[0] >= 0) & (drawn.depth[0] < distance)
+    return bool(blocked.mean() < BLOCKED_SHARE)
+
+
+def _apart(here: Camera, there: Camera) -> float:
+    return float(np.linalg.norm(here.position - there.position))
+
+
+def _between(here: Camera, there: Camera) -> list[Camera]:
+    """Keys after `here` up to and with `there`, on the straight line."""
+    start, end = (quaternion_from_matrix(camera.world_from_camera[:3, :3]) for camera in (here, there))
+    keys = []
+    for share in np.arange(1, LEG_KEYS) / LEG_KEYS:
+        pose = np.eye(4)
+        pose[:3, :3] = matrix_from_quaternion(slerp(start, end, np.array(share)))
+        pose[:3, 3] = (1 - share) * here.position + share * there.position
+        keys.append(replace(there, world_from_camera=pose))
+    return [*keys, there]

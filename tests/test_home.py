@@ -1,0 +1,352 @@
+"""The first camera on scenes made by code whose best view is known: what it sees, and that it is the same each time."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hushsplat.engines.base import engine
+from hushsplat.home import Place, find_places, frame_scene, orbit_scene, tour
+from hushsplat.io.scenes.scene import load
+from hushsplat.types.camera import Camera
+from hushsplat.types.errors import CameraError, HushsplatError
+from hushsplat.types.framing import find_up
+from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.options import Noise, RenderOptions
+from hushsplat.types.rotations import matrix_from_quaternion, quaternion_from_matrix
+
+UP = np.array([0.0, -1.0, 0.0])  # of all scenes here, until they are turned
+TURNS = {
+    "-y": np.eye(3),
+    "y": np.diag([1.0, -1.0, -1.0]),
+    "z": np.array([[1, 0, 0], [0, 0, 1], [0, -1, 0]], dtype=np.float64),  # -y goes to z
+}
+
+
+def rotation_about(axis: tuple[float, ...], degrees: float) -> np.ndarray:
+    half = np.radians(degrees) / 2
+    unit = np.array(axis) / np.linalg.norm(axis)
+    return matrix_from_quaternion(np.array([np.cos(half), *(np.sin(half) * unit)]))
+
+
+def gaussians(means: np.ndarray, sizes: np.ndarray, normals: np.ndarray, opacity: float = 0.95) -> Gaussians:
+    """Flat ellipsoids with these normals."""
+    n = len(means)
+    other = np.where(np.abs(normals[:, :1]) > 0.9, [[0.0, 1.0, 0.0]], [[1.0, 0.0, 0.0]])
+    first = np.cross(normals, other)
+    first /= np.linalg.norm(first, axis=1, keepdims=True)
+    frames = np.stack([first, np.cross(normals, first), normals], axis=2)
+    return Gaussians(
+        means=means.astype(np.float32),
+        scales=np.stack([sizes, sizes, 0.05 * sizes], axis=1).astype(np.float32),
+        rotations=quaternion_from_matrix(frames).astype(np.float32),
+        opacities=np.full(n, opacity, dtype=np.float32),
+        sh=np.zeros((n, 1, 3), dtype=np.float32),
+    )
+
+
+def plate(center: tuple, first: tuple, second: tuple, count: int, size: float, seed: int = 0) -> Gaussians:
+    """A rectangle of Gaussians: the half axes are given."""
+    u, v = np.random.default_rng(seed).uniform(-1, 1, (2, count, 1))
+    normal = np.cross(first, second)
+    normals = np.tile(normal / np.linalg.norm(normal), (count, 1))
+    return gaussians(np.array(center) + u * np.array(first) + v * np.array(second), np.full(count, size), normals)
+
+
+def ball(center: tuple, radius: float, count: int, size: float, seed: int = 0) -> Gaussians:
+    normals = np.random.default_rng(seed).normal(size=(count, 3))
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    return gaussians(np.array(center) + radius * normals, np.full(count, size), normals)
+
+
+def fog(center: tuple, spread: float, count: int, size: float, seed: int = 0) -> Gaussians:
+    rng = np.random.default_rng(seed)
+    normals = rng.normal(size=(count, 3))
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    cloud = gaussians(rng.normal(center, spread, (count, 3)), np.full(count, size), normals, opacity=0.3)
+    return replace(cloud, scales=np.full((count, 3), size, dtype=np.float32))
+
+
+def together(*parts: Gaussians) -> Gaussians:
+    names = ("means", "scales", "rotations", "opacities", "sh")
+    return Gaussians(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+def turned(scene: Gaussians, turn: np.ndarray) -> Gaussians:
+    frames = turn @ matrix_from_quaternion(scene.rotations.astype(np.float64))
+    return replace(
+        scene,
+        means=(scene.means @ turn.T).astype(np.float32),
+        rotations=quaternion_from_matrix(frames).astype(np.float32),
+    )
+
+
+def room() -> Gaussians:
+    """Four walls, a floor, a ceiling, and things on a table in the middle."""
+    return together(
+        plate((0, 0, 0), (3, 0, 0), (0, 0, 3), 2000, 0.12, 1),  # floor
+        plate((0, -2.5, 0), (3, 0, 0), (0, 0, 3), 2000, 0.12, 2),  # ceiling
+        plate((3, -1.25, 0), (0, 1.25, 0), (0, 0, 3), 1500, 0.12, 3),
+        plate((-3, -1.25, 0), (0, 1.25, 0), (0, 0, 3), 1500, 0.12, 4),
+        plate((0, -1.25, 3), (3, 0, 0), (0, 1.25, 0), 1500, 0.12, 5),
+        plate((0, -1.25, -3), (3, 0, 0), (0, 1.25, 0), 1500, 0.12, 6),
+        plate((0, -0.8, 0), (0.8, 0, 0), (0, 0, 0.5), 1000, 0.04, 7),
+        ball((0, -1.0, 0), 0.2, 1000, 0.02, 8),
+    )
+
+
+def figure() -> Gaussians:
+    """A tall lone object without a floor."""
+    return together(ball((0, -0.4, 0), 0.4, 2000, 0.03, 1), ball((0, -1.1, 0), 0.3, 2000, 0.03, 2))
+
+
+def figure_on_a_floor() -> Gaussians:
+    return together(figure(), plate((0, 0, 0), (1.5, 0, 0), (0, 0, 1.5), 3000, 0.05, 3))
+
+
+def garden() -> Gaussians:
+    """A table of detail on a lawn; hills and sky far away and blurred, floaters between."""
+    return together(
+        plate((0, 0, 0), (8, 0, 0), (0, 0, 8), 5000, 0.16, 1),
+        plate((0, -0.8, 0), (0.6, 0, 0), (0, 0, 0.6), 1500, 0.03, 2),
+        ball((0, -1.0, 0), 0.2, 1500, 0.015, 3),
+        *(ball((6 * np.cos(a), -1, 6 * np.sin(a)), 0.8, 300, 0.14, 10 + i) for i, a in enumerate(np.arange(8) * 0.785)),
+        fog((0, -20, 0), 25, 300, 4.0, 4),
+        fog((0, -3, 0), 3, 60, 0.4, 5),
+    )
+
+
+def wall_with_clutter() -> Gaussians:
+    """A wall of 8 by 3 with a bench and boxes before it, on a strip of ground; nothing behind it."""
+    return together(
+        plate((0, -1.5, 2), (4, 0, 0), (0, 1.5, 0), 3000, 0.07, 1),
+        plate((0, 0, 0), (4, 0, 0), (0, 0, 2), 3000, 0.09, 2),
+        *(ball((x, -0.3, 1.2), 0.3, 800, 0.02, 10 + i) for i, x in enumerate((-2.0, -0.5, 0.8, 2.2))),
+        fog((0, -2, 6), 2, 60, 1.0, 3),
+    )
+
+
+def hits(scene: Gaussians, camera: Camera) -> tuple[np.ndarray, np.ndarray]:
+    """Who is seen from there, and how deep."""
+    small = camera.resized(120, 80)
+    drawing = engine("cpu")
+    seen = drawing.sample(drawing.upload(scene), small, Noise(), RenderOptions()).numpy()
+    return seen.primitive_id[0], seen.depth[0]
+
+
+def in_picture(points: np.ndarray, camera: Camera) -> np.ndarray:
+    """Where points are in the picture, 0..1 from left and top; NaN behind the camera."""
+    x, y, z = (points @ camera.camera_from_world[:3, :3].T + camera.camera_from_world[:3, 3]).T
+    z = np.where(z > 0, z, np.nan)
+    return np.stack(
+        [(camera.fx * x / z + camera.cx) / camera.width, (camera.fy * y / z + camera.cy) / camera.height], axis=1
+    )
+
+
+def tilt_deg(camera: Camera, up: np.ndarray) -> float:
+    """How far the picture's x axis is from level."""
+    return float(np.degrees(np.arcsin(np.clip(abs(camera.world_from_camera[:3, 0] @ up), 0, 1))))
+
+
+def home(scene: Gaussians, up: object = "-y", **more: object) -> Place:
+    return find_places(scene, 300, 200, up=up, count=1, **more)[0]
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_room_is_seen_from_inside(turn: str) -> None:
+    scene = turned(room(), TURNS[turn])
+    up = TURNS[turn] @ UP
+    camera = home(scene, up=up).camera
+    at = TURNS[turn].T @ camera.position
+    assert (np.abs(at[[0, 2]]) < 3).all() and -2.5 < at[1] < 0
+    ids, _ = hits(scene, camera)
+    assert (ids >= 0).mean() > 0.95
+    assert (ids >= 10_000).mean() > 0.01  # the table is in sight
+    assert tilt_deg(camera, up) < 0.1
+
+
+@pytest.mark.parametrize("scene", [figure(), figure_on_a_floor()], ids=["alone", "on a floor"])
+def test_lone_object_is_whole_in_the_middle_and_large(scene: Gaussians) -> None:
+    for place in find_places(scene, 300, 200, up="-y"):
+        where = in_picture(scene.means, place.camera)
+        assert np.isfinite(where).all() and (where > 0).all() and (where < 1).all()
+        middle = (where.min(axis=0) + where.max(axis=0)) / 2
+        assert np.abs(middle - 0.5).max() < 0.06
+        assert 0.65 < np.ptp(where, axis=0).max() < 0.95
+
+
+def test_lone_object_fits_a_portrait_and_a_narrow_lens() -> None:
+    scene = figure_on_a_floor()
+    for width, height, fov in ((200, 400, 50.0), (400, 100, 20.0)):
+        camera = find_places(scene, width, height, up="-y", fov_y_deg=fov, count=1)[0].camera
+        where = in_picture(scene.means, camera)
+        assert (where > 0).all() and (where < 1).all() and np.ptp(where, axis=0).max() > 0.6
+
+
+def test_garden_shows_its_table_and_no_fog() -> None:
+    scene = garden()
+    camera = home(scene, up=None).camera
+    ids, depth = hits(scene, camera)
+    assert (ids >= 0).mean() > 0.6
+    assert ((ids >= 5_000) & (ids < 8_000)).mean() > 0.02
+    floaters = (ids >= len(scene) - 60) & (depth < 1)
+    assert floaters.mean() < 0.05
+    assert camera.position[1] < -0.2  # above the lawn
+
+
+def test_wall_is_seen_from_its_front_with_its_clutter() -> None:
+    scene = wall_with_clutter()
+    camera = home(scene).camera
+    assert camera.position[2] < 1.9
+    ids, _ = hits(scene, camera)
+    assert ((ids >= 6_000) & (ids < 9_200)).mean() > 0.02
+    assert (ids >= 0).mean() > 0.5
+
+
+def test_far_outliers_change_nothing() -> None:
+    scene = figure_on_a_floor()
+    far = ball((0, 0, 0), 1e5, 40, 0.02, 9)
+    camera = home(together(scene, far)).camera
+    where = in_picture(scene.means, camera)
+    assert (where > 0).all() and (where < 1).all() and np.ptp(where, axis=0).max() > 0.6
+
+
+@pytest.mark.parametrize("turn", TURNS)
+@pytest.mark.parametrize("make", [figure_on_a_floor, garden])
+def test_up_is_found_in_every_convention(make: object, turn: str) -> None:
+    found = find_up(turned(make(), TURNS[turn]))
+    assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(3))
+
+
+@pytest.mark.parametrize("degrees", [12, 25])
+@pytest.mark.parametrize("make", [figure_on_a_floor, garden, room])
+def test_tilted_ground_is_levelled(make: object, degrees: float) -> None:
+    tilt = rotation_about((1.0, 0.0, 0.5), degrees)
+    found = find_up(turned(make(), tilt))
+    assert np.degrees(np.arccos(min(1.0, found @ (tilt @ UP)))) < 6
+
+
+def test_up_of_a_figure_without_ground_is_that_of_3dgs() -> None:
+    np.testing.assert_allclose(find_up(figure()), UP)
+
+
+def test_same_scene_same_cameras() -> None:
+    scene = wall_with_clutter().take(np.arange(0, 9_260, 3))
+    first = find_places(scene, 90, 60, up="-y")
+    second = find_places(scene, 90, 60, up="-y", options=RenderOptions(threads=1))
+    assert [place.score for place in first] == [place.score for place in second]
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one.camera.world_from_camera, other.camera.world_from_camera)
+
+
+def test_coarser_level_has_the_same_home() -> None:
+    fine, half = figure_on_a_floor(), figure_on_a_floor().take(np.arange(0, 7_000, 2))
+    coarse = replace(half, scales=half.scales * np.float32(np.sqrt(2)))
+    one, other = home(fine).camera, home(coarse).camera
+    assert np.linalg.norm(one.position - other.position) < 0.25 * np.linalg.norm(one.position)
+
+
+def test_places_are_named_ordered_and_differ() -> None:
+    places = find_places(figure_on_a_floor(), 90, 60, up="-y", count=4)
+    assert [place.name for place in places] == ["Home", "Place 2", "Place 3", "Place 4"]
+    scores = [place.score for place in places]
+    assert scores == sorted(scores, reverse=True) and 0 < scores[-1] <= scores[0] <= 1
+    ways = [place.camera.world_from_camera[:3, 2] for place in places]
+    assert all(ways[i] @ ways[j] < 0.8 for i in range(4) for j in range(i))
+    for place in places:
+        x, y = in_picture(place.pivot[None], place.camera)[0]
+        assert abs(x - 0.5) < 1e-6 and abs(y - 0.5) < 1e-6
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_hardly_any_gaussians_still_have_a_camera(count: int) -> None:
+    scene = figure().take(np.arange(count))
+    places = find_places(scene, 30, 20)
+    assert len(places) >= 1 and np.isfinite(places[0].camera.world_from_camera).all()
+    if count:
+        where = in_picture(scene.means, places[0].camera)
+        assert (where > 0).all() and (where < 1).all()
+    assert len(tour(scene, 30, 20, seconds=1.0, fps=4.0)) == 4
+
+
+def test_equal_and_invisible_gaussians_have_a_camera() -> None:
+    scene = figure().take(np.arange(50))
+    same = replace(scene, means=np.zeros((50, 3), dtype=np.float32))
+    unseen = replace(scene, opacities=np.zeros(50, dtype=np.float32))
+    for odd in (same, unseen):
+        assert np.isfinite(home(odd).camera.world_from_camera).all()
+
+
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (1, 3000), (3000, 1), (16384, 16384)])
+def test_odd_sizes_have_a_camera_of_that_size(width: int, height: int) -> None:
+    camera = find_places(figure().take(np.arange(0, 4000, 4)), width, height, up="-y", count=1)[0].camera
+    assert (camera.width, camera.height) == (width, height)
+
+
+def test_tiny_and_huge_scenes_are_seen_behind_the_near_plane() -> None:
+    for scale in (0.02, 1e4):
+        scene = figure_on_a_floor()
+        scene = replace(scene, means=scene.means * np.float32(scale), scales=scene.scales * np.float32(scale))
+        ids, _ = hits(scene, home(scene).camera)
+        assert (ids >= 0).any()
+
+
+@pytest.mark.parametrize(("width", "height", "fov", "count"), [(0, 9, 50.0, 1), (9, 9, 180.0, 1), (9, 9, 50.0, 0)])
+def test_wrong_arguments_are_refused(width: int, height: int, fov: float, count: int) -> None:
+    with pytest.raises(CameraError):
+        find_places(figure(), width, height, fov_y_deg=fov, count=count)
+    with pytest.raises(HushsplatError, match="up must be one of"):
+        find_places(figure(), 9, 9, up="sideways")
+
+
+def test_uploaded_scene_is_taken_too() -> None:
+    scene = figure().take(np.arange(0, 4000, 4))
+    uploaded = engine("cpu").upload(scene)
+    np.testing.assert_array_equal(home(uploaded).camera.world_from_camera, home(scene).camera.world_from_camera)
+
+
+def test_tour_of_a_lone_object_is_a_circle_that_begins_at_home() -> None:
+    scene = figure_on_a_floor()
+    track = tour(scene, 90, 60, up="-y", seconds=2.0, fps=6.0)
+    begin = find_places(scene, 90, 60, up="-y")[0]
+    np.testing.assert_allclose(track.world_from_camera[0], begin.camera.world_from_camera, atol=1e-6)
+    distances = np.linalg.norm(track.world_from_camera[:, :3, 3] - begin.pivot, axis=1)
+    np.testing.assert_allclose(distances, distances[0])
+    assert (track.width, track.height, len(track)) == (90, 60, 12)
+
+
+def test_orbit_begins_at_the_camera_and_keeps_its_distance() -> None:
+    scene = turned(figure_on_a_floor(), TURNS["z"])
+    track = orbit_scene(scene, 64, 48, seconds=2.0, fps=4.0)
+    camera = frame_scene(scene, 64, 48)
+    np.testing.assert_allclose(track.world_from_camera[0], camera.world_from_camera, atol=1e-6)
+    assert len(track) == 8
+    heights = track.world_from_camera[:, 2, 3]
+    np.testing.assert_allclose(heights, heights[0])
+
+
+def test_tour_passes_the_places_and_stays_in_the_room() -> None:
+    scene = room()
+    places = find_places(scene, 90, 60, up="-y", count=5)
+    track = tour(scene, 90, 60, up="-y", seconds=6.0, fps=10.0)
+    assert len(places) > 1
+    positions = track.world_from_camera[:, :3, 3]
+    for place in places:
+        assert np.linalg.norm(positions - place.camera.position, axis=1).min() < 0.3
+    assert (np.abs(positions[:, [0, 2]]) < 3).all() and (positions[:, 1] < 0).all() and (positions[:, 1] > -2.5).all()
+    steps = np.linalg.norm(np.diff(positions, axis=0), axis=1)
+    assert steps.max() < 0.5  # no jumps
+
+
+def levels_of(folder: Path) -> list[Camera]:
+    return [find_places(load(folder, lod=level), 300, 200, count=1)[0].camera for level in range(4)]
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(("name", "degrees"), [("flowers", 30), ("building", 20)])
+def test_home_is_alike_in_all_levels_of_detail(real_data: Path, name: str, degrees: float) -> None:
+    first, *others = levels_of(real_data / name)
+    for other in others:
+        turn = first.world_from_camera[:3, 2] @ other.world_from_camera[:3, 2]
+        assert turn > np.cos(np.radians(degrees))
