@@ -4,6 +4,8 @@ Errors are those of float32, but for a few pixels in which a fragment's alpha li
 of blending, two depths on each other, or a surfel is seen so edge-on that its plane has few digits.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from drawing import ENGINE, render_exact, render_reference
@@ -49,6 +51,19 @@ def test_the_same_picture_as_the_twin(columns, method, degree):
     expected = plain(gaussians, camera, background=BACKGROUND)
     assert_close(found, expected)
     assert 0.2 < expected.alpha.mean() < 0.999  # neither empty nor closed
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_antialiased_ellipsoids_are_those_of_the_twin(method):
+    rng = np.random.default_rng(8)
+    camera = odd_camera(rng)
+    plain = crowd(rng, camera, 3, coefficients=1)
+    smaller = replace(plain, scales=plain.scales * np.float32(0.2))
+    gaussians = replace(smaller, antialiased=True)
+    engine, definition = METHODS[method]
+    found = engine(gaussians, camera, RenderOptions(background=BACKGROUND))
+    assert_close(found, definition(gaussians, camera, background=BACKGROUND))
+    assert found.alpha.mean() < 0.9 * engine(smaller, camera, RenderOptions()).alpha.mean()
 
 
 @KINDS

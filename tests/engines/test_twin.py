@@ -7,7 +7,7 @@ import pytest
 
 from hushsplat.engines.torch import renderers as twin
 from hushsplat.types.camera import Camera
-from hushsplat.types.errors import RenderError
+from hushsplat.types.errors import RenderError, SceneError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.harmonics import SH_C0
 from hushsplat.types.rotations import matrix_from_quaternion
@@ -169,6 +169,18 @@ def test_a_small_distant_ellipsoid_looks_as_3dgs_projects_it():
         offset = np.array([column + 0.5, row + 0.5]) - center_px
         expected = 0.9 * np.exp(-0.5 * offset @ np.linalg.solve(projected, offset))
         assert alpha[row, column] == pytest.approx(expected if expected >= 1 / 255 else 0, abs=1e-3)
+
+
+def test_an_antialiased_ellipsoid_keeps_its_mass_in_the_picture():
+    """As Mip-Splatting: opacity falls by √(det Σ / det Σ'), so that opacity times area does not change."""
+    fx, z, sigma = 100.0, 50.0, 0.2  # 0.4 px
+    ball = replace(scene({"mean": (0, 0, z), "scales": (sigma,) * 3, "opacity": 1.0}, columns=3), antialiased=True)
+    alpha = twin.exact(ball, camera(9, 9, fx, fx)).alpha
+    variance = (fx * sigma / z) ** 2
+    expected = variance / (variance + 0.3)
+    assert alpha[4, 4] == pytest.approx(expected, rel=1e-3)
+    with pytest.raises(SceneError, match="surfels have a low-pass of their own"):
+        replace(scene({}, columns=2), antialiased=True)
 
 
 def test_a_point_covers_what_it_is_dilated_to():

@@ -26,8 +26,19 @@ from made_captures import (
 
 from hushsplat.io.captures.camera_list import load_camera_list
 from hushsplat.io.captures.capture import load_capture
+from hushsplat.io.content import ContentKind, content_kind
+from hushsplat.io.tracks import load_track
 from hushsplat.types.capture import Capture
 from hushsplat.types.errors import CaptureError
+
+
+def inria_cameras(n=9):
+    """As `camera_to_JSON` of INRIA's 3DGS writes them."""
+    lens = {"width": WIDTH, "height": HEIGHT, "fx": FOCAL, "fy": FOCAL + 2}
+    return [
+        {"id": i, "img_name": name, **lens, "position": pose[:3, 3].tolist(), "rotation": pose[:3, :3].tolist()}
+        for i, (name, pose) in enumerate(zip(names(n), poses(n), strict=True))
+    ]
 
 
 def assert_poses(capture, n=9, atol=1e-12):
@@ -396,7 +407,7 @@ def test_bad_angles_and_sizes(tmp_path):
 )
 def test_bad_json(tmp_path, text):
     (tmp_path / "transforms.json").write_bytes(text)
-    refused(tmp_path, "transforms.json: (is not JSON: |holds a list of 1, expected a JSON object)")
+    refused(tmp_path, "transforms.json: (is not JSON: |cameras is a list of 1, expected a list of objects)")
 
 
 def test_too_large_files(tmp_path):
@@ -459,3 +470,34 @@ def test_bad_camera_lists(tmp_path):
     refused(path, "frame 0: file is missing, expected a text")
     path.write_text(json.dumps({**camera_list(), "frames": [{"file": "a", "viewmat": (3 * np.eye(4)).tolist()[:3]}]}))
     refused(path, "frame 0: the pose is not a rotation")
+
+
+@pytest.mark.parametrize("given", ["cameras.json", "."])
+def test_cameras_of_inria(tmp_path, given):
+    (tmp_path / "cameras.json").write_text(json.dumps(inria_cameras()))
+    capture = load_capture(tmp_path / given, require_photographs=False)
+    assert_poses(capture)
+    camera = capture.views[0].camera
+    assert (camera.fx, camera.fy, camera.cx, camera.cy) == (FOCAL, FOCAL + 2, WIDTH / 2, HEIGHT / 2)
+    track = load_track(tmp_path / "cameras.json", seconds=2.0)
+    np.testing.assert_allclose(track.world_from_camera[0], poses(9)[0], atol=1e-9)
+    assert len(track) == 60 and content_kind(tmp_path / "cameras.json") == ContentKind.CAPTURE
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rotation": [[1, 0, 0]]}, "camera 3: rotation is .*, expected three rows of three numbers"),
+        ({"rotation": [[1, 0, 0], [0, 1, 0], [0, 0, "a"]]}, "camera 3: rotation: 2 is 'a', expected only numbers"),
+        ({"rotation": [[1, 0, 0], [0, 1, 0], [0, 0, 1.5]]}, "camera 3: the pose is not a rotation and a position"),
+        ({"position": [0, 0]}, "camera 3: position is .*, expected a list of 3 numbers"),
+        ({"fx": 0}, "camera 3: "),
+        ({"img_name": 7}, "camera 3: img_name is 7, expected a text"),
+    ],
+)
+def test_wrong_cameras_of_inria_are_refused(tmp_path, change, message):
+    cameras = inria_cameras()
+    cameras[3] |= change
+    (tmp_path / "cameras.json").write_text(json.dumps(cameras))
+    with pytest.raises(CaptureError, match=message):
+        load_capture(tmp_path / "cameras.json", require_photographs=False)

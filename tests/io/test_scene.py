@@ -1,6 +1,7 @@
 """One door for all formats: the content decides on reading, the name on writing."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -158,3 +159,32 @@ def test_real_splat(real_data):
 @pytest.mark.parametrize(("lod", "count"), [(None, 542_000), (0, 542_000), (3, 27_000)])
 def test_real_streamed_folder(real_data, lod, count):
     assert len(load(real_data / "flowers", lod=lod)) == pytest.approx(count, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("comments", "antialiased"),
+    [
+        (["SplatRenderMode: mip"], True),
+        (["  SPLATRENDERMODE:  MIP "], True),
+        (["antialiased 1"], True),
+        (["antialiased 0"], False),
+        (["antialiased 1", "SplatRenderMode: default"], False),
+        (["Exported from Brush", "SplatRenderMode: banana"], False),
+    ],
+)
+@pytest.mark.parametrize("surfels", [False, True])
+def test_comments_of_a_ply_say_whether_it_is_antialiased(tmp_path, comments, antialiased, surfels):
+    save(random_gaussians(surfels=surfels), tmp_path / "plain.ply")
+    content = (tmp_path / "plain.ply").read_bytes()
+    lines = "".join(f"comment {comment}\n" for comment in comments).encode()
+    (tmp_path / "said.ply").write_bytes(content.replace(b"element vertex", lines + b"element vertex", 1))
+    assert load(tmp_path / "said.ply").antialiased == (antialiased and not surfels)
+
+
+@pytest.mark.parametrize("antialiased", [False, True])
+def test_antialiased_survives_every_format_that_can_say_so(tmp_path, antialiased):
+    made = replace(random_gaussians(degree=0), antialiased=antialiased)
+    for name in ("a.ply", "a.spz", "a.sog"):
+        save(made, tmp_path / name)
+        assert load(tmp_path / name).antialiased == antialiased, name
+    assert (b"SplatRenderMode: mip" in (tmp_path / "a.ply").read_bytes()) == antialiased

@@ -77,12 +77,39 @@ def assert_quantised(read, made, bits):
 @pytest.mark.parametrize("degree", [0, 1, 2, 3])
 def test_round_trip(tmp_path, degree):
     made = in_range(random_gaussians(300, degree=degree))
-    write_spz(made, tmp_path / "scene.spz")
+    write_spz(made, tmp_path / "scene.spz", version=3)
     _, _, bits, _ = content_of(tmp_path / "scene.spz")
     read = read_spz(tmp_path / "scene.spz")
     assert_usable(read)
     assert read.sh_degree == degree and not read.is_surfels and read.payload is None
     assert_quantised(read, made, bits)
+
+
+@pytest.mark.parametrize("degree", [0, 2])
+@pytest.mark.parametrize("antialiased", [False, True])
+def test_version_4_is_written_as_others_lay_it_out(tmp_path, degree, antialiased):
+    made = replace(in_range(random_gaussians(300, degree=degree)), antialiased=antialiased)
+    write_spz(made, tmp_path / "four.spz")
+    write_spz(made, tmp_path / "three.spz", version=3)
+    count, _, bits, attributes = content_of(tmp_path / "three.spz")
+    content = (tmp_path / "four.spz").read_bytes()
+    streams = 6 if degree else 5  # no stream for what is empty
+    assert content[:32] == header(4, count, degree, bits, int(antialiased), streams) + struct.pack("<I12x", 32)
+    table = struct.unpack_from(f"<{2 * streams}Q", content, 32)
+    begin = 32 + 16 * streams
+    for packed, size, attribute in zip(table[::2], table[1::2], attributes, strict=False):
+        assert size == len(attribute)
+        assert zstd_module().decompress(content[begin : begin + packed]) == attribute
+        begin += packed
+    assert begin == len(content)
+    one, other = read_spz(tmp_path / "four.spz"), read_spz(tmp_path / "three.spz")
+    assert_close(one, other)
+    assert one.antialiased == other.antialiased == antialiased
+
+
+def test_other_versions_are_not_written(tmp_path):
+    with pytest.raises(SceneError, match=r"two.spz: SPZ version 2 is not written; choose 4, or 3"):
+        write_spz(random_gaussians(), tmp_path / "two.spz", version=2)
 
 
 def test_a_second_round_trip_changes_nothing(tmp_path):
@@ -122,7 +149,7 @@ def test_positions_get_the_bits_that_fit(tmp_path, farthest, bits):
     made = random_gaussians(20)
     made = replace(made, means=made.means * np.float32(farthest / np.abs(made.means).max()))
     made = with_values(made, "means", (3, 1), -farthest)
-    write_spz(made, tmp_path / "scene.spz")
+    write_spz(made, tmp_path / "scene.spz", version=3)
     assert content_of(tmp_path / "scene.spz")[2] == bits
     np.testing.assert_allclose(read_spz(tmp_path / "scene.spz").means, made.means, atol=2.0**-bits / 2, rtol=1e-7)
 
@@ -179,7 +206,7 @@ def test_version_3_rotations_by_hand():
 
 @pytest.mark.parametrize("degree", [0, 2])
 def test_version_4_holds_the_attributes_of_version_3(tmp_path, degree):
-    write_spz(random_gaussians(100, degree=degree), tmp_path / "three.spz")
+    write_spz(random_gaussians(100, degree=degree), tmp_path / "three.spz", version=3)
     count, _, bits, attributes = content_of(tmp_path / "three.spz")
     (tmp_path / "four.spz").write_bytes(version_4(attributes, count, degree, bits=bits))
     assert_close(read_spz(tmp_path / "four.spz"), read_spz(tmp_path / "three.spz"), rtol=0, atol=0)
@@ -196,7 +223,7 @@ def extension(kind, content):
 
 def with_axes(folder, system, seed=0):
     """The same bytes read without and with an extension that names their axes."""
-    write_spz(random_gaussians(20, seed=seed), folder / "three.spz")
+    write_spz(random_gaussians(20, seed=seed), folder / "three.spz", version=3)
     count, degree, bits, attributes = content_of(folder / "three.spz")
     other = extension(0xADBE0002, bytes(12))  # one that we do not know comes first
     (folder / "four.spz").write_bytes(
@@ -240,7 +267,7 @@ def test_axes_are_y_up_without_an_extension(tmp_path):
 
 
 def test_axes_behind_a_gzip_stream(tmp_path):
-    write_spz(random_gaussians(20), tmp_path / "scene.spz")
+    write_spz(random_gaussians(20), tmp_path / "scene.spz", version=3)
     content = bytearray(gzip.decompress((tmp_path / "scene.spz").read_bytes()))
     content[14] = 2
     content += extension(0xADBE0003, struct.pack("<I", RDF))
@@ -354,7 +381,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def good(folder):
     """A small file of version 3 as it is inside gzip, and one of version 4."""
-    write_spz(random_gaussians(20, degree=1), folder / "good.spz")
+    write_spz(random_gaussians(20, degree=1), folder / "good.spz", version=3)
     count, degree, bits, attributes = content_of(folder / "good.spz")
     axes = extension(0xADBE0003, struct.pack("<I", RDF))
     return gzip.decompress((folder / "good.spz").read_bytes()), version_4(attributes, count, degree, axes, bits)

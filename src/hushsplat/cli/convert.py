@@ -34,6 +34,7 @@ class Convert:
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
     sh_degree: MaybeInt = None  # 0..3: keep the spherical harmonics up to this degree only
     min_opacity: float = 0.0  # 0..1: leave out Gaussians that are more transparent than this
+    spz_version: MaybeInt = None  # of an .spz: 4 if not said, 3 for older readers
     force: Flag = False  # replace a file that is there already
     quiet: Flag = False  # print nothing
 
@@ -48,7 +49,7 @@ class Convert:
         if self.sh_degree is not None:
             scene = with_sh_degree(scene, self.sh_degree)
         with status(f"writing {self.target}", self.quiet):
-            save(scene, self.target)
+            save(scene, self.target, spz_version=self.spz_version)
         if self.quiet:
             return
         written = self.target.stat().st_size

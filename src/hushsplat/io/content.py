@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from pathlib import Path
 
+from hushsplat.io.captures.camera_list import INRIA_LIST
 from hushsplat.io.scenes import sog_stream
 from hushsplat.io.scenes.scene import MAGIC, STREAMED
 from hushsplat.io.strict_json import read_json_object
@@ -37,10 +38,10 @@ def content_kind(path: Path) -> ContentKind:
     if suffix == ".npy" or path.name in CAPTURE_NAMES:
         return ContentKind.CAPTURE
     if suffix == ".json" and not path.name.endswith(STREAMED):
-        content = read_json_object(path, HushsplatError)
+        content = read_json_object(path, HushsplatError, INRIA_LIST)
         if content.get("format") == TRACK_FORMAT:
             return ContentKind.TRACK
-        return ContentKind.CAPTURE if "frames" in content else ContentKind.SCENE
+        return ContentKind.CAPTURE if {"frames", INRIA_LIST} & set(content) else ContentKind.SCENE
     return ContentKind.SCENE
 
 

@@ -19,8 +19,8 @@ from hushsplat.types.errors import HushsplatError
 MAX_JSON_BYTES = 200 * 2**20  # ours: six hundred thousand poses with all their digits, or five hours of video
 
 
-def read_json_object(path: Path, error: type[HushsplatError]) -> dict[str, Any]:
-    """The object in a JSON file of at most MAX_JSON_BYTES, or the given kind of error."""
+def read_json_object(path: Path, error: type[HushsplatError], list_key: str | None = None) -> dict[str, Any]:
+    """The object in a JSON file of at most MAX_JSON_BYTES, or the given error; a list becomes its `list_key`."""
     try:
         size = path.stat().st_size
         if size > MAX_JSON_BYTES:
@@ -28,15 +28,19 @@ def read_json_object(path: Path, error: type[HushsplatError]) -> dict[str, Any]:
         content = path.read_bytes()
     except OSError as problem:
         raise error(f"{path}: cannot be read: {problem.strerror or problem}.") from problem
-    return parse_json_object(str(path), content, error)
+    return parse_json_object(str(path), content, error, list_key)
 
 
-def parse_json_object(where: str, text: bytes, error: type[HushsplatError]) -> dict[str, Any]:
+def parse_json_object(
+    where: str, text: bytes, error: type[HushsplatError], list_key: str | None = None
+) -> dict[str, Any]:
     """The object that JSON text holds; `where` names it in errors."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as problem:  # ValueError: syntax, encoding or too many digits
         raise error(f"{where}: is not JSON: {problem}.") from problem
+    if isinstance(content, list) and list_key is not None:
+        return {list_key: content}
     if not isinstance(content, dict):
         raise error(f"{where}: holds {described(content)}, expected a JSON object.")
     return content

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hushsplat.io.atomic import atomic_write
+from hushsplat.io.captures.camera_list import INRIA_LIST
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.captures.photographs import is_file
 from hushsplat.io.eyenavgs import read_eyenavgs
@@ -49,7 +50,7 @@ def load_track(
     if is_file(path) and path.suffix.lower() == ".csv":
         return read_eyenavgs(path, eye=eye)
     if is_file(path) and path.suffix.lower() == ".json":
-        content = read_json_object(path, TrackError)
+        content = read_json_object(path, TrackError, INRIA_LIST)
         if "format" in content:
             return track_from_json(path, content)
     if not path.is_dir() and not is_file(path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Float32, Integer
@@ -29,6 +29,8 @@ class Gaussians:
         opacities: [n], 0..1.
         sh: [n, k, 3], k = (degree + 1)², coefficient-major, RGB last.
         payload: [n, 10], of the denoiser: up, right and forward view vectors, blur; None for most scenes.
+        antialiased: trained with Mip-Splatting's screen-space filter (gsplat's `antialiased`), ellipsoids only: drawn
+            with opacities that fall by as much as the filter enlarges a projection.
     """
 
     means: Float32[Array, "n 3"]
@@ -37,6 +39,7 @@ class Gaussians:
     opacities: Float32[Array, " n"]
     sh: Float32[Array, "n k 3"]
     payload: Float32[Array, "n 10"] | None = None
+    antialiased: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         n = len(self.means)
@@ -57,6 +60,8 @@ class Gaussians:
             raise SceneError(f"scales must have 2 columns (surfels) or 3 (ellipsoids), got {self.scales.shape[1]}.")
         if self.sh.shape[1] not in (1, 4, 9, 16):
             raise SceneError(f"sh must have 1, 4, 9 or 16 coefficients (degree 0 to 3), got {self.sh.shape[1]}.")
+        if self.antialiased and self.is_surfels:
+            raise SceneError("surfels have a low-pass of their own and cannot be antialiased; leave it out.")
         for name in expected:
             shared = getattr(self, name).view()
             shared.flags.writeable = False  # of this view; the caller's own array stays as it is

@@ -32,6 +32,7 @@ class SceneSummary:
     kind: str  # "surfels" or "ellipsoids"
     sh_degree: int
     has_payload: bool
+    antialiased: bool  # trained with Mip-Splatting's screen-space filter
     up: str  # a guess, see hushsplat.types.framing
     bounds: tuple[tuple[float, ...], tuple[float, ...]] | None  # lowest and highest x, y, z; None if empty
     bulk: tuple[tuple[float, ...], tuple[float, ...]] | None  # the same without the outermost 1 % at each end
@@ -52,6 +53,7 @@ def summarize(gaussians: Gaussians) -> SceneSummary:
         kind="surfels" if gaussians.is_surfels else "ellipsoids",
         sh_degree=gaussians.sh_degree,
         has_payload=gaussians.payload is not None,
+        antialiased=gaussians.antialiased,
         up=guess_up(gaussians),
         bounds=None if empty else _box(gaussians.means, 0.0),
         bulk=None if empty else _box(gaussians.means, 1.0),

@@ -16,6 +16,7 @@ class Scene:
     def __init__(
         self, means: _Floats, scales: _Floats, rotations: _Floats, opacities: _Floats, threads: int
     ) -> None: ...
+    antialiased: bool
     @property
     def count(self) -> int: ...
     @property

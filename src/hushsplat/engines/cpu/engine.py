@@ -65,6 +65,7 @@ class CpuEngine:
             )
         except ValueError as error:
             raise SceneError(f"{error}; remove those Gaussians first.") from None
+        native.antialiased = gaussians.antialiased
         return CpuScene(gaussians, native)
 
     def with_payload(self, scene: CpuScene, payload: Float32[Array, "n 10"] | None) -> CpuScene:

@@ -132,7 +132,13 @@ def fragments_of(gaussians: Gaussians, camera: Camera, near: float = NEAR) -> Fr
         depth[i] = np.where(valid, z, np.inf)
         center_px[i] = _project(center, camera)
     color = sh_colors(gaussians.sh.astype(np.float64), gaussians.means.astype(np.float64), camera.position)
-    return Fragments(distance2, depth, gaussians.opacities.astype(np.float64), color, centers[:, 2], center_px)
+    opacity = gaussians.opacities.astype(np.float64)
+    if gaussians.antialiased:
+        opacity *= [
+            _compensation(center, rotation, scales.astype(np.float64), camera) if center[2] > near else 0.0
+            for center, rotation, scales in zip(centers, rotations, gaussians.scales, strict=True)
+        ]
+    return Fragments(distance2, depth, opacity, color, centers[:, 2], center_px)
 
 
 Fragment = tuple[Float64[Array, "h w"], Float64[Array, "h w"], Bool[Array, "h w"]]  # D², z, and whether they count
@@ -178,6 +184,20 @@ def _ellipsoid_fragment(
     depth = (rays @ inverse @ center) / np.einsum("hwi,ij,hwj->hw", rays, inverse, rays)
     offset = depth[..., None] * rays - center
     return np.einsum("hwi,ij,hwj->hw", offset, inverse, offset), depth, depth > near
+
+
+def _compensation(
+    center: Float64[Array, " 3"],
+    rotation: Float64[Array, "3 3"],  # camera from local
+    scales: Float64[Array, " 3"],
+    camera: Camera,
+) -> float:
+    """Of an anti-aliased scene: √(det Σ / det Σ') of the projected covariance without and with the dilation."""
+    x, y, z = center
+    jacobian = np.array([[camera.fx / z, 0, -camera.fx * x / z**2], [0, camera.fy / z, -camera.fy * y / z**2]])
+    covariance = jacobian @ rotation @ np.diag(scales**2) @ rotation.T @ jacobian.T
+    dilated = covariance + DILATION_PX2 * np.eye(2)
+    return float(np.sqrt(max(0.0, np.linalg.det(covariance)) / np.linalg.det(dilated)))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,12 @@
-"""A plain list of cameras in JSON: shared intrinsics, a world-to-camera matrix per photograph, OpenCV axes.
+"""Plain lists of cameras in JSON, with OpenCV axes. Ours: shared intrinsics, a world-to-camera matrix per photograph.
 
 {"width": 800, "height": 533, "fx": 828.6, "fy": 828.6, "cx": 400.0, "cy": 266.5, "k1": 0.0005,
  "frames": [{"file": "DSCF5565.JPG", "viewmat": [[...], [...], [...], [0, 0, 0, 1]]}]}
+
+INRIA's, the cameras.json that 3DGS writes beside a trained scene: a lens and a pose (world from camera) each.
+
+[{"img_name": "DSCF5565", "width": 800, "height": 533, "fx": 828.6, "fy": 828.6,
+  "position": [...], "rotation": [[...], [...], [...]]}]
 
 Photographs are looked for in the folder `images` beside the file; without them the cameras are still of use.
 """
@@ -20,12 +25,41 @@ from hushsplat.types.capture import Capture, View
 from hushsplat.types.distortion import Distortion
 from hushsplat.types.errors import CameraError, CaptureError
 
+INRIA_LIST = "cameras"  # what errors call the list
+
 
 def load_camera_list(path: str | Path, *, images: Path | None = None) -> Capture:
     """The cameras of the file as a capture; views whose photographs are missing keep the path where they would be."""
     path = Path(path)
     views = fitted_to_photographs(read_camera_list(path, images=images), required=False)
     return Capture(views=views, folder=path.parent)
+
+
+def load_inria_cameras(path: Path, *, images: Path | None = None) -> Capture:
+    """A cameras.json of INRIA's 3DGS as a capture, in the order of the file."""
+    folder = path.parent / "images" if images is None else images
+    content = Fields(str(path), read_json_object(path, CaptureError, INRIA_LIST), CaptureError)
+    views = []
+    for index, entry in enumerate(content.objects(INRIA_LIST)):
+        fields = Fields(f"{path}: camera {index}", entry, CaptureError)
+        name = fields.text("img_name")
+        rows = entry.get("rotation")
+        if not isinstance(rows, list) or len(rows) != 3:
+            raise fields.refusal("rotation", rows, "three rows of three numbers")
+        turned = Fields(
+            f"{fields.where}: rotation", {str(row): numbers for row, numbers in enumerate(rows)}, CaptureError
+        )
+        pose = np.eye(4)
+        pose[:3, :3] = [turned.numbers(str(row), 3, 2.0) for row in range(3)]
+        pose[:3, 3] = fields.numbers("position", 3, 1e9)
+        width, height = fields.pixels("width"), fields.pixels("height")
+        try:
+            lens = (fields.number("fx"), fields.number("fy"), width / 2, height / 2)
+            camera = Camera(width, height, *lens, rigid_pose(pose, fields.where))
+        except CameraError as error:
+            raise CaptureError(f"{fields.where}: {error}") from error
+        views.append(View(name, find_photograph(folder / name), camera, None))
+    return Capture(views=fitted_to_photographs(views, required=False), folder=path.parent)
 
 
 def read_camera_list(path: Path, *, images: Path | None = None) -> list[View]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hushsplat.io.captures.camera_list import load_camera_list
+from hushsplat.io.captures.camera_list import INRIA_LIST, load_camera_list, load_inria_cameras
 from hushsplat.io.captures.colmap import is_colmap, read_colmap
 from hushsplat.io.captures.llff import read_llff
 from hushsplat.io.captures.photographs import covered_pixels, fitted_to_photographs, is_file, load_photograph
@@ -16,6 +16,7 @@ from hushsplat.types.errors import CaptureError
 __all__ = ["covered_pixels", "load_capture", "load_photograph"]
 
 COLMAP_FOLDERS = ("sparse/0", "sparse", "colmap/sparse/0")  # 3DGS, older scenes, nerfstudio
+INRIA_CAMERAS = "cameras.json"
 TRANSFORMS = ("transforms.json", "transforms_train.json")
 
 
@@ -67,11 +68,13 @@ def _load_folder(folder: Path, images: str | None, required: bool) -> Capture:
     for name in TRANSFORMS:
         if is_file(folder / name):
             return _load_json(folder / name, images, required)
+    if is_file(folder / INRIA_CAMERAS):
+        return _load_json(folder / INRIA_CAMERAS, images, required)
     if is_file(folder / "poses_bounds.npy"):
         return _load_llff(folder / "poses_bounds.npy", images, required)
     raise CaptureError(
-        f"{folder}: is no capture; expected sparse/0 of COLMAP, transforms.json, transforms_train.json or "
-        "poses_bounds.npy in it."
+        f"{folder}: is no capture; expected sparse/0 of COLMAP, transforms.json, transforms_train.json, "
+        "cameras.json or poses_bounds.npy in it."
     )
 
 
@@ -95,13 +98,17 @@ def _load_llff(path: Path, images: str | None, required: bool) -> Capture:
 
 def _load_json(path: Path, images: str | None, required: bool) -> Capture:
     folder = None if images is None else _images_folder(path.parent, images, required)
-    frames = read_json_object(path, CaptureError).get("frames")
+    content = read_json_object(path, CaptureError, INRIA_LIST)
+    if INRIA_LIST in content and "frames" not in content:
+        return load_inria_cameras(path, images=folder)
+    frames = content.get("frames")
     first = frames[0] if isinstance(frames, list) and frames and isinstance(frames[0], dict) else {}
     if "viewmat" in first:
         return load_camera_list(path, images=folder)
     if "transform_matrix" not in first:
         raise CaptureError(
-            f"{path}: is no list of cameras; expected `frames` with a transform_matrix (NeRF) or a viewmat each."
+            f"{path}: is no list of cameras; expected `frames` with a transform_matrix (NeRF) or a viewmat each, or "
+            "the list of cameras that 3DGS writes."
         )
     views = read_transforms(path, images=folder)
     return Capture(views=fitted_to_photographs(views, required=required), folder=path.parent)

@@ -6,6 +6,7 @@ left out, then the other three in the order wxyz), colour 8-8-8-8 (red, green, b
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +56,9 @@ def read_compressed(header: PlyHeader) -> Gaussians:
             rgb = _within(chunks, ("r", "g", "b"), rgb)
     constant = (rgb - np.float32(0.5)) / np.float32(SH_C0)
     sh = np.concatenate([constant[:, None], rest], axis=1)
-    return checked(header.path, means, scales, _unpack_rotation(packed["packed_rotation"]), opacities[:, 0], sh)
+    rotations = _unpack_rotation(packed["packed_rotation"])
+    scene = checked(header.path, means, scales, rotations, opacities[:, 0], sh)
+    return replace(scene, antialiased=header.antialiased)
 
 
 def _element(header: PlyHeader, name: str, types: dict[str, str]) -> PlyElement:

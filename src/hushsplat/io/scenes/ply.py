@@ -19,7 +19,7 @@ from numpy import ndarray as Array
 
 from hushsplat.io.atomic import atomic_write
 from hushsplat.io.scenes.compressed_ply import is_compressed, read_compressed
-from hushsplat.io.scenes.ply_header import PlyElement, PlyHeader, read_header
+from hushsplat.io.scenes.ply_header import MIP_COMMENT, PlyElement, PlyHeader, read_header
 from hushsplat.io.scenes.sanitize import SMALLEST_SCALE, refuse_unwritable, sanitize_rows
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import MAX_SH_DEGREE, PAYLOAD_FLOATS, Gaussians
@@ -52,7 +52,7 @@ def read_ply(path: str | os.PathLike[str]) -> Gaussians:
         _activate(arrays["scales"][first:stop], arrays["opacities"][first:stop])
         sanitize_rows(path, arrays, first, stop)
         first = stop
-    return Gaussians(**arrays)
+    return Gaussians(**arrays, antialiased=header.antialiased and "scale_2" in groups["scales"])
 
 
 def write_ply(gaussians: Gaussians, path: str | os.PathLike[str]) -> None:
@@ -62,7 +62,9 @@ def write_ply(gaussians: Gaussians, path: str | os.PathLike[str]) -> None:
     names += [f"f_rest_{i}" for i in range(F_REST_COUNTS[gaussians.sh_degree])]
     names += ["opacity", *(f"scale_{i}" for i in range(gaussians.scales.shape[1])), *(f"rot_{i}" for i in range(4))]
     names += PAYLOAD_NAMES if gaussians.payload is not None else []
-    header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(gaussians)}"]
+    header = ["ply", "format binary_little_endian 1.0"]
+    header += [f"comment {MIP_COMMENT}"] if gaussians.antialiased else []
+    header += [f"element vertex {len(gaussians)}"]
     header += [*(f"property float {name}" for name in names), "end_header", ""]
     with atomic_write(path) as temporary, temporary.open("wb") as file:
         file.write("\n".join(header).encode("ascii"))

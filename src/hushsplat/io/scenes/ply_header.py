@@ -13,6 +13,11 @@ from hushsplat.types.errors import SceneError
 
 LONGEST_HEADER = 1 << 18  # bytes; ours: a splat header takes two thousand, so a longer one is no header
 BYTE_ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">", "ascii": None}
+MIP_COMMENT = "SplatRenderMode: mip"
+RENDER_MODES = {  # comments, to whether a scene is anti-aliased
+    **{MIP_COMMENT.lower(): True, "splatrendermode: default": False, "splatrendermode: 2dgs": False},
+    **{"antialiased 1": True, "antialiased 0": False},
+}
 TYPES = {
     **{"char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4"},
     **{"int8": "i1", "uint8": "u1", "int16": "i2", "uint16": "u2", "int32": "i4", "uint32": "u4"},
@@ -43,6 +48,13 @@ class PlyHeader:
     elements: tuple[PlyElement, ...]
     length: int  # bytes, up to the first byte of data
     file_size: int  # bytes
+    comments: tuple[str, ...] = ()
+
+    @property
+    def antialiased(self) -> bool:
+        """By the last comment that says whether: Brush's "SplatRenderMode: mip", Postshot's "antialiased 1"."""
+        lines = [" ".join(comment.lower().split()) for comment in self.comments]
+        return next((RENDER_MODES[line] for line in reversed(lines) if line in RENDER_MODES), False)
 
     def find(self, name: str) -> PlyElement | None:
         """The element of this name, if the file has one."""
@@ -88,7 +100,8 @@ def read_header(path: str | os.PathLike[str]) -> PlyHeader:
         )
     lines = start[first_line.end() : last_line.start()].decode("utf-8", errors="replace").split(newline.decode())
     byte_order, elements = _parse_lines(str(path), lines)
-    return PlyHeader(str(path), byte_order, elements, last_line.end(), file_size)
+    comments = tuple(line[8:] for line in lines if line.startswith("comment "))
+    return PlyHeader(str(path), byte_order, elements, last_line.end(), file_size, comments)
 
 
 def _parse_lines(path: str, lines: list[str]) -> tuple[str | None, tuple[PlyElement, ...]]:

@@ -41,7 +41,7 @@ def checked(
     """
     arrays = {"means": means, "scales": scales, "rotations": rotations, "opacities": opacities, "sh": sh}
     arrays = {name: _own_float32(array) for name, array in arrays.items()}
-    gaussians = Gaussians(**arrays)  # checks the shapes; its views are read-only, `arrays` are not
+    gaussians = Gaussians(*arrays.values())  # checks the shapes; its views are read-only, `arrays` are not
     for first in range(0, len(means), ROWS_AT_ONCE):
         sanitize_rows(path, arrays, first, first + ROWS_AT_ONCE)
     return gaussians

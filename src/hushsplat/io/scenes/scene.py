@@ -65,12 +65,13 @@ def load(path: str | os.PathLike[str], *, lod: int | None = None) -> Gaussians:
     )
 
 
-def save(gaussians: Gaussians, path: str | os.PathLike[str]) -> None:
+def save(gaussians: Gaussians, path: str | os.PathLike[str], *, spz_version: int | None = None) -> None:
     """Write a scene in the format of its suffix.
 
     Args:
         gaussians: the scene.
         path: ends in .ply (keeps everything), .splat, .spz or .sog (small and lossy, without payload).
+        spz_version: 4 (if not given), or 3 for older readers; only for .spz.
 
     Raises:
         SceneError: for an unknown suffix, NaN or infinities, or values that the format cannot hold.
@@ -78,6 +79,11 @@ def save(gaussians: Gaussians, path: str | os.PathLike[str]) -> None:
     path = Path(path)
     if path.name.lower().endswith(".compressed.ply"):
         raise SceneError(f"{path}: compressed PLY is only read; write a .ply, or a .sog or .spz for a small file.")
+    if spz_version is not None:
+        if path.suffix.lower() != ".spz":
+            raise SceneError(f"{path}: is no .spz and has no version of it; leave it out.")
+        write_spz(gaussians, path, spz_version)
+        return
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
         raise SceneError(

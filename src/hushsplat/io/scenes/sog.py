@@ -53,6 +53,7 @@ class SogMeta:
 
     count: int
     is_surfels: bool  # the third scale is only there for readers that need one
+    antialiased: bool
     means_min: Float64[Array, " 3"]  # of sign(x)·ln(|x| + 1)
     means_max: Float64[Array, " 3"]
     means_files: tuple[str, str]  # low bytes, high bytes
@@ -94,7 +95,8 @@ def read_sog(path: str | os.PathLike[str]) -> Gaussians:
             sh = np.concatenate([sh, _higher_bands(members, meta.palette, meta.count)], axis=1)
         if meta.is_surfels:
             scales = scales[:, :2]
-        return checked(path, means, scales, rotations, sh0[:, 3] / np.float32(255), sh)
+        scene = checked(path, means, scales, rotations, sh0[:, 3] / np.float32(255), sh)
+        return replace(scene, antialiased=meta.antialiased)
 
 
 def _means(members: Members, meta: SogMeta) -> Float32[Array, "n 3"]:
@@ -192,6 +194,7 @@ def parse_meta(where: str, text: bytes) -> SogMeta:
     return SogMeta(
         count=meta.integer("count", 0, MAX_COUNT),
         is_surfels=meta.values.get("model") == "2dgs",
+        antialiased=meta.values.get("model") == "antialiased",
         means_min=np.array(means.numbers("mins", 3, MAX_LOG)),
         means_max=np.array(means.numbers("maxs", 3, MAX_LOG)),
         means_files=(low, high),

@@ -116,4 +116,5 @@ def _joined(path: Path, parts: list[Gaussians]) -> Gaussians:
         rotations=np.concatenate([part.rotations for part in parts]),
         opacities=np.concatenate([part.opacities for part in parts]),
         sh=np.concatenate([np.pad(p.sh, ((0, 0), (0, coefficients - p.sh.shape[1]), (0, 0))) for p in parts]),
+        antialiased=all(part.antialiased for part in parts),
     )

@@ -36,8 +36,8 @@ def write_sog(gaussians: Gaussians, path: str | os.PathLike[str]) -> None:
         raise SceneError(f"{path}: a position of {np.abs(gaussians.means).max():g} is too far away for a SOG.")
     ordered = gaussians.take(morton_order(gaussians.means))
     meta: dict[str, Any] = {"version": 2, "asset": {"generator": "hushsplat"}, "count": len(ordered)}
-    if ordered.is_surfels:
-        meta["model"] = "2dgs"
+    if ordered.is_surfels or ordered.antialiased:
+        meta["model"] = "2dgs" if ordered.is_surfels else "antialiased"
     pictures: dict[str, bytes] = {}
     _add_means(meta, pictures, ordered)
     _add_scales(meta, pictures, ordered)

@@ -109,6 +109,7 @@ struct Scene {
     int count;              // Gaussians in the file
     int chunks;             // chunks of those that can be seen at all
     bool surfels;
+    bool antialiased = false;  // trained with Mip-Splatting's screen-space filter: opacities fall by what it enlarges
     // New values for the same Gaussians: where each is kept stays as it was, which is right as long as they hardly
     // move.
     void refresh(const float* means, const float* scales, const float* rotations, const float* opacities, int threads);

@@ -105,6 +105,7 @@ NB_MODULE(_engine, m) {
             },
             "means"_array, "scales"_array, "rotations"_array, "opacities"_array, "threads"_a)
         .def_ro("count", &hush::Scene::count)
+        .def_rw("antialiased", &hush::Scene::antialiased)
         .def_prop_ro("bytes", &hush::Scene::bytes)
         .def(
             "stochastic",

@@ -1,4 +1,5 @@
 // Projects one chunk of Gaussians: what a fragment of each will need, its box in the picture, its nearest depth.
+#include "functions.h"
 #include "kernels.h"
 
 namespace hush::HUSH_ISA {
@@ -83,7 +84,9 @@ HUSH_INLINE Form surfel_form(const Camera& camera, V3 c, V3 a, V3 b, f32x8 level
     return form;
 }
 
-HUSH_INLINE Form ellipsoid_form(const Camera& camera, V3 c, const f32x8* world, f32x8 level) {
+// With `antialiased` the level falls by how much the dilation has enlarged the projected area, and `drawn` with it.
+HUSH_INLINE Form ellipsoid_form(const Camera& camera, V3 c, const f32x8* world, bool antialiased, f32x8& level,
+                                i32x8& drawn) {
     Form form;
     const float* r = camera.rotation;
     V3 column[3];  // camera from world times the covariance
@@ -95,8 +98,9 @@ HUSH_INLINE Form ellipsoid_form(const Camera& camera, V3 c, const f32x8* world, 
                column[2].*row * splat(r[3 * other + 2]);
     };
     f32x8 dilate = splat(kDilation) * c.z * c.z;
-    f32x8 xx = entry(&V3::x, 0) + dilate * splat(1 / (camera.fx * camera.fx));
-    f32x8 yy = entry(&V3::y, 1) + dilate * splat(1 / (camera.fy * camera.fy));
+    f32x8 dilate_x = dilate * splat(1 / (camera.fx * camera.fx)),
+          dilate_y = dilate * splat(1 / (camera.fy * camera.fy));
+    f32x8 xx = entry(&V3::x, 0) + dilate_x, yy = entry(&V3::y, 1) + dilate_y;
     f32x8 xy = entry(&V3::x, 1), xz = entry(&V3::x, 2), yz = entry(&V3::y, 2), zz = max(entry(&V3::z, 2), splat(0));
     // Adjugate: the denominator's quadratic form.
     f32x8 jxx = max(yy * zz - yz * yz, splat(0)), jyy = max(xx * zz - xz * xz, splat(0)), jzz = xx * yy - xy * xy;
@@ -106,6 +110,16 @@ HUSH_INLINE Form ellipsoid_form(const Camera& camera, V3 c, const f32x8* world, 
     V3 jp = {jxx * p.x + jxy * p.y + jxz, jxy * p.x + jyy * p.y + jyz, jxz * p.x + jyz * p.y + jzz};
     f32x8 s0 = max(dot(p, jp), splat(1e-30f));
     f32x8 is0 = splat(1) / s0;
+    if (antialiased) {
+        // s0 is the determinant of the projected covariance (local affine, at the centre); this one is not dilated.
+        f32x8 across = xx - dilate_x + p.x * (p.x * zz - splat(2) * xz),
+              down = yy - dilate_y + p.y * (p.y * zz - splat(2) * yz);
+        f32x8 both = xy - p.x * yz - p.y * xz + p.x * p.y * zz;
+        f32x8 share = min(max((across * down - both * both) * is0, splat(1e-12f)), splat(1));
+        level = level + splat(0.6931471805599453f) * log2(share);
+        drawn = drawn & (level >= splat(0));
+        level = max(level, splat(0));
+    }
     f32x8 ifx = splat(1 / camera.fx), ify = splat(1 / camera.fy);
     f32x8 gx = jp.x * is0, gy = jp.y * is0;
     form.gx = gx * ifx;
@@ -183,7 +197,7 @@ void project_chunk(Scene& scene, const Camera& camera, int chunk, const uint64_t
         } else {
             f32x8 world[6];
             for (int e = 0; e < 6; ++e) world[e] = row(kShape + e);
-            form = ellipsoid_form(camera, c, world, level);
+            form = ellipsoid_form(camera, c, world, scene.antialiased, level, drawn);
         }
         f32x8 iz = splat(1) / c.z;
         f32x8 center_x = splat(camera.fx) * c.x * iz + splat(camera.cx);
