@@ -71,7 +71,7 @@ def _box(means: Array, percent: float) -> tuple[tuple[float, ...], tuple[float, 
 def _distribution(values: Array, shown: Array, span: tuple[float, float] | None = None) -> Distribution:
     """Percentiles of `values`, histogram of `shown`: over `span`, or over the bulk with the rest in the end bins."""
     low, high = np.percentile(shown, [0.1, 99.9]).tolist() if span is None else span
-    high = max(high, low + 1e-6)
-    counts, _ = np.histogram(np.clip(shown, low, high), HISTOGRAM_BINS, (low, high))
+    high = max(high, low + 1e-3)  # all equal
+    counts, _ = np.histogram(np.clip(shown.astype(np.float64), low, high), HISTOGRAM_BINS, (low, high))
     percentiles = dict(zip(PERCENTILES, np.percentile(values, PERCENTILES).tolist(), strict=True))
     return Distribution(percentiles, tuple(counts.tolist()), low, high)
