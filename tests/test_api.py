@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import inspect
+import io
 import pkgutil
 import re
 import subprocess
@@ -12,9 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image as Pillow
 
 import hushsplat
 from hushsplat import Gaussians
+from hushsplat.io.images import to_bytes
 from hushsplat.types.errors import DenoiseError
 
 FUNCTIONS = [name for name in hushsplat.__all__ if inspect.isfunction(getattr(hushsplat, name))]
@@ -186,3 +189,12 @@ def test_a_changed_scene_is_another_scene(scene: Gaussians, camera: hushsplat.Ca
 def test_submodules_stay_importable_after_their_functions_were_used() -> None:
     assert hushsplat.render is importlib.import_module("hushsplat.api").render
     assert importlib.import_module("hushsplat.engines.cpu.engine").ENGINE.name == "cpu"
+
+
+def test_notebooks_show_pictures_and_a_line_for_the_rest(scene: Gaussians, camera: hushsplat.Camera) -> None:
+    image = hushsplat.render(scene, camera, "raw")
+    shown = np.asarray(Pillow.open(io.BytesIO(image._repr_png_())))
+    np.testing.assert_array_equal(shown, to_bytes(image.color))
+    assert repr(image) == "Image(48×32, alpha, depth)"
+    assert repr(scene) == f"Gaussians({len(scene):,} surfels, SH degree {scene.sh_degree})"
+    assert repr(hushsplat.walk_track(2.0, 30.0)).startswith("Track(60 frames, ")

@@ -1,6 +1,7 @@
 """Every command end to end, as a user runs it: in a process of its own."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -98,7 +99,7 @@ def test_convert_replaces_only_by_force(run: Run, tmp_path: Path, ply: Path) -> 
 @pytest.mark.parametrize("method", ["raw", "exact", "reference"])
 def test_render_our_scene_is_what_python_renders(run: Run, tmp_path: Path, method: str) -> None:
     result = run("render", "synth:2k", "-o", "a.npy", "--method", method, "--width", 60, "--threads", 1)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert (result.returncode, result.stderr) == (0, "")
     scene, camera = hushsplat.room_and_garden(2000), hushsplat.home_camera(60, 40)
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), hushsplat.render(scene, camera, method).color)
 
@@ -203,3 +204,32 @@ def test_bench_of_a_file_prints_tables(run: Run, ply: Path, capture: Path) -> No
     for word in ("cloud.ply", "ms per frame", "exact", "raw / reference", "32×24"):
         assert word in result.stdout
     assert run("bench", ply, *words).returncode == 0  # without cameras: an orbit
+
+
+def test_render_says_what_it_wrote_and_replaces_nothing_unasked(run: Run, ply: Path, tmp_path: Path) -> None:
+    size = ("--width", 60, "--height", 40)
+    first = run("render", ply, "-o", tmp_path / "a.png", *size)
+    assert first.returncode == 0, first.stderr
+    assert re.fullmatch(r".*a\.png: 60×40, reference, up -y \(a guess\), .* (k?B|bytes), \d+\.\d s\n", first.stdout)
+    before = (tmp_path / "a.png").read_bytes()
+    again = run("render", ply, "-o", tmp_path / "a.png", *size, "--method", "raw")
+    assert again.returncode == 2 and "a.png: is there already; say --force to replace it." in again.stderr
+    assert (tmp_path / "a.png").read_bytes() == before
+    forced = run("render", ply, "-o", tmp_path / "a.png", *size, "--method", "raw", "--force", "--quiet")
+    assert forced.returncode == 0 and forced.stdout == ""
+    assert (tmp_path / "a.png").read_bytes() != before
+    assert [file.name for file in tmp_path.iterdir()] == ["a.png"]
+
+
+def test_walk_goes_through_any_scene(run: Run, ply: Path, tmp_path: Path) -> None:
+    options = ("--walk", "--seconds", 0.5, "--fps", 8, "--width", 30, "--height", 20, "--method", "raw")
+    result = run("render", ply, "-o", tmp_path / "walk.mp4", *options)
+    assert result.returncode == 0, result.stderr
+    assert "30×20, 4 frames, raw" in result.stdout
+
+
+def test_help_of_train_is_short_and_help_all_is_not(run: Run) -> None:
+    short, full = (run("train", option).stdout for option in ("--help", "--help-all"))
+    assert len(short.splitlines()) < 80 and "--stage1.rates.scale" not in short
+    assert re.search(r"\d+ more settings: hushsplat train --help-all", short)
+    assert "--stage1.rates.scale" in full and "--width" in short

@@ -12,7 +12,13 @@ from command import COMMAND, ENVIRONMENT, Run
 from hushsplat.cli.main import main, one_line
 
 WRONG = {
-    "infoo": "Unrecognized options: infoo; see `hushsplat COMMAND --help`.",
+    "rendr PLY -o out.png": "there is no command 'rendr'; did you mean render?",
+    "PLY": "did you mean `hushsplat view ",
+    "quux": "there is no command 'quux'; there are demo, info, convert, render,",
+    "render PLY -o /proc/nowhere.png": "/proc/nowhere.png: cannot be written: ",
+    "train CAPTURE -o /proc/nowhere": "/proc/nowhere: ",
+    "convert PLY /proc/nowhere.ply": "/proc/nowhere.ply: cannot be written: ",
+    "infoo": "there is no command 'infoo'; did you mean info?",
     "info": "Missing from hushsplat info: PATH a scene, a capture or a track",
     "info nowhere.ply": "nowhere.ply: no such file or folder; check the path.",
     "info TRACK --lod 1": "is a track, which has no levels of detail; leave out --lod.",
@@ -20,7 +26,7 @@ WRONG = {
     "info synth:2k --lod 1": "synth:2k: has no levels of detail; say how many surfels instead, such as synth:200k.",
     "info synth:many": "synth:many: is no scene of ours; write synth: and a number of surfels, such as synth:500k.",
     "info synth:10": "count must lie between",
-    "info PLY --jsn": "Unrecognized options: --jsn; perhaps you meant --json; see `hushsplat COMMAND --help`.",
+    "info PLY --jsn": "Unrecognized options: --jsn; perhaps you meant --json; see `hushsplat info --help`.",
     "convert nowhere.ply out.ply": "nowhere.ply: no such file; check the path.",
     "convert PLY out.obj": "cannot write the format '.obj'; give a name that ends in .ply, .splat, .spz, .sog.",
     "convert PLY nowhere/out.ply": "does not exist; create it first.",
@@ -163,7 +169,7 @@ def test_ctrl_c_leaves_no_half_written_file(tmp_path: Path, ply: Path, output: s
     ],
 )
 def test_one_line_of_a_box(box: str) -> None:
-    assert one_line(box) == "Something is wrong; perhaps you meant --it; see `hushsplat COMMAND --help`."
+    assert one_line(box, "COMMAND") == "Something is wrong; perhaps you meant --it; see `hushsplat COMMAND --help`."
 
 
 def test_a_terminal_without_our_letters_is_no_error(ply: Path) -> None:

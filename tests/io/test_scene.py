@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from made_scenes import assert_close, random_gaussians, with_values
 
+from hushsplat.io.content import ContentKind, content_kind
 from hushsplat.io.scenes.scene import load, save
 from hushsplat.types.errors import HushsplatError, SceneError
 
@@ -72,11 +73,6 @@ def test_wrong_content_names_the_file(tmp_path, suffix, content):
     (tmp_path / f"bad{suffix}").write_bytes(content)
     with pytest.raises(SceneError, match=rf"bad\{suffix}: .+"):
         load(tmp_path / f"bad{suffix}")
-
-
-def test_a_folder_without_a_scene(tmp_path):
-    with pytest.raises(SceneError, match=r"this folder has no meta\.json and no lod-meta\.json; give a scene file or"):
-        load(tmp_path)
 
 
 def test_a_folder_with_a_scene_reaches_its_reader(tmp_path):
@@ -188,3 +184,19 @@ def test_antialiased_survives_every_format_that_can_say_so(tmp_path, antialiased
         save(made, tmp_path / name)
         assert load(tmp_path / name).antialiased == antialiased, name
     assert (b"SplatRenderMode: mip" in (tmp_path / "a.ply").read_bytes()) == antialiased
+
+
+def test_a_folder_names_the_scenes_in_it(tmp_path):
+    with pytest.raises(SceneError, match=r"this folder has no scene; give a \.ply"):
+        load(tmp_path)
+    made = random_gaussians(3, degree=0)
+    trained = [f"point_cloud/iteration_{count}/point_cloud.ply" for count in (7000, 30000)]
+    for name in ("b.splat", "a.ply", *trained):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        save(made, tmp_path / name)
+    named = "a.ply, b.splat, point_cloud/iteration_30000/point_cloud.ply, point_cloud/iteration_7000/point_cloud.ply"
+    with pytest.raises(SceneError, match=f"is a folder; give one of the scenes in it: {named}"):
+        load(tmp_path)
+    assert content_kind(tmp_path) == ContentKind.SCENE
+    (tmp_path / "sparse").mkdir()
+    assert content_kind(tmp_path) == ContentKind.CAPTURE

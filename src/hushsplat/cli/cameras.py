@@ -46,7 +46,7 @@ class Cameras:
         self._refuse_contradictions()
         seconds = SECONDS if self.seconds is None else self.seconds
         fps = FPS if self.fps is None else self.fps
-        if self.walk and scene.is_own and self.fov is None and self.up is None:
+        if self.walk and not self.is_guessed(scene):
             return walk_track(seconds / self.speed, fps, *self._guessed_size())
         if self.walk or self.orbit:
             fov, size, seconds = self._guessed_fov(), self._guessed_size(), seconds / self.speed
@@ -57,12 +57,17 @@ class Cameras:
         track = self._resampled(self._anchored(load_track(self.track, seconds=self.seconds, fps=fps), scene))
         return track.resized(*self._size(track.width, track.height))
 
+    def is_guessed(self, scene: NamedScene) -> bool:
+        """Whether the camera is neither given nor known for the scene."""
+        known = scene.is_own and self.fov is None and self.up is None and not self.orbit
+        return self.capture is None and self.track is None and not known
+
     def camera(self, scene: NamedScene) -> Camera:
         """A camera of the capture, our scene's own camera, or one that frames the scene."""
         if self.capture is not None:
             camera = view_named(load_capture(self.capture, require_photographs=False), self.view).camera
             return camera.resized(*self._size(camera.width, camera.height))
-        if scene.is_own and self.fov is None and self.up is None:
+        if not self.is_guessed(scene):
             return home_camera(*self._guessed_size())
         return frame_scene(scene.framing, *self._guessed_size(), self.up, self._guessed_fov())
 

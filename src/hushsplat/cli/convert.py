@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushsplat.cli.console import bytes_text, results, status
-from hushsplat.cli.flags import Flag, MaybeInt, SceneName, TargetPath
+from hushsplat.cli.flags import Flag, Force, MaybeInt, SceneName, TargetPath
+from hushsplat.io.atomic import check_output
 from hushsplat.io.content import bytes_on_disk
 from hushsplat.io.scenes.scene import save
 from hushsplat.scenes import PREFIX, scene_argument
-from hushsplat.types.errors import HushsplatError
 from hushsplat.types.gaussians import with_min_opacity, with_sh_degree
 
 DESCRIPTION = """Write a scene in another format.
@@ -35,13 +35,12 @@ class Convert:
     sh_degree: MaybeInt = None  # 0..3: keep the spherical harmonics up to this degree only
     min_opacity: float = 0.0  # 0..1: leave out Gaussians that are more transparent than this
     spz_version: MaybeInt = None  # of an .spz: 4 if not said, 3 for older readers
-    force: Flag = False  # replace a file that is there already
+    force: Force = False
     quiet: Flag = False  # print nothing
 
     def run(self) -> None:
         """Read, thin out, write, and say what it came to."""
-        if self.target.exists() and not self.force:
-            raise HushsplatError(f"{self.target}: is there already; say --force to replace it.")
+        check_output(self.target, self.force)
         with status(f"reading {self.source}", self.quiet):
             scene = scene_argument(self.source, self.lod).gaussians
         before = len(scene)

@@ -11,9 +11,10 @@ import tyro
 
 from hushsplat.cli.console import plan_bar, results, say
 from hushsplat.cli.evaluate import terminal_table
-from hushsplat.cli.flags import Flag, MaybeInt
+from hushsplat.cli.flags import Flag, Force, MaybeInt
 from hushsplat.evaluation.demo import run_demo
 from hushsplat.evaluation.tables import tables_of
+from hushsplat.io.atomic import check_output
 from hushsplat.types.errors import EvaluationError
 
 DESCRIPTION = """Walk through our own scene by every method, with metrics, on one page.
@@ -36,12 +37,15 @@ class Demo:
     """a folder; made if it is not there"""
     frames: MaybeInt = None  # at most so many frames are scored; all of the walk if not said
     workers: int = 0  # processes; 0: one for each core
+    force: Force = False
     quiet: Flag = False  # no progress bar
 
     def run(self) -> None:
         """Evaluate, write, print where the files are."""
         if self.output.exists() and not self.output.is_dir():
             raise EvaluationError(f"{self.output}: is a file; give the name of a folder.")
+        self.output.mkdir(parents=True, exist_ok=True)
+        check_output(self.output / "report.html", self.force)
         with ExitStack() as stack:
             shown = run_demo(self.output, self.workers, self.frames, plan_bar(stack, "drawing the demo", self.quiet))
         for table in tables_of(shown.results):

@@ -14,7 +14,7 @@ import tyro
 from rich.table import Table as RichTable
 
 from hushsplat.cli.console import plan_bar, progress_bar, results, say, status
-from hushsplat.cli.flags import Flag, MaybeFloat, MaybeInt, MaybePath, OutputPath
+from hushsplat.cli.flags import Flag, Force, MaybeFloat, MaybeInt, MaybePath, OutputPath
 from hushsplat.engines.base import engine
 from hushsplat.evaluation.bench import Case, machine, spread
 from hushsplat.evaluation.experiments import (
@@ -37,6 +37,7 @@ from hushsplat.evaluation.shots import SceneSource, Shot
 from hushsplat.evaluation.tables import Table, tables_of
 from hushsplat.evaluation.timing import METHODS as TIMED
 from hushsplat.evaluation.timing import PARTS, part_rows, timing_rows
+from hushsplat.io.atomic import check_output
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.weights import default_weights, read_weights
 from hushsplat.scenes import DEMO, NamedScene, scene_argument
@@ -85,6 +86,7 @@ class Evaluate:
     experiment: Experiment  # which, see above
     scenes: Scenes  # which
     output: OutputPath = Path("results.json")  # where the results go
+    force: Force = False
     track: Names = ("walk",)  # files or names; walk if not said
     capture: Names = ()  # still views: its held-out ones; a folder, or a .json list of cameras
     methods: MaybeNames = None  # which; those of the paper's table if not said
@@ -181,8 +183,7 @@ class Evaluate:
             raise EvaluationError("give at least one scene, a file or synth:500k.")
         if self.output.suffix.lower() != ".json":
             raise EvaluationError(f"{self.output}: results are written as .json; end the name so.")
-        if not self.output.parent.is_dir():
-            raise EvaluationError(f"{self.output}: the folder {self.output.parent} does not exist; create it first.")
+        check_output(self.output, self.force)
         counts = {"ref-samples": self.ref_samples, "views": self.views, "rounds": self.rounds, "cameras": self.cameras}
         for name, value in counts.items():
             if value is not None and value < 1:

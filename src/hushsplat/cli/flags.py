@@ -11,6 +11,7 @@ from hushsplat.engines.cpu import machine
 from hushsplat.types.errors import RenderError
 
 Flag = Annotated[bool, tyro.conf.arg(help_behavior_hint="")]
+Force = Annotated[bool, tyro.conf.arg(help="replace files that are there already", help_behavior_hint="")]
 MaybeInt = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")]
 MaybeFloat = Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")]
 MaybeText = Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import io
 import os
+import re
+import shlex
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import Annotated, Any, Protocol, Union, runtime_checkable
 
 import tyro
@@ -43,6 +47,7 @@ COMMANDS = {
 }
 CONFIG = (tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff)
 
+HELP_ALL = "--help-all"  # the settings of a denoiser and of the stages of training, too
 USER_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
@@ -91,19 +96,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parse(arguments: Sequence[str]) -> Command:
     """The command with its options, checked; tyro's boxes become one line."""
     box = io.StringIO()
+    page = io.TextIOWrapper(io.BytesIO(), encoding=sys.stdout.encoding or "utf-8")  # by which tyro chooses its boxes
+    first = arguments[0] if arguments else ""
+    if first and not first.startswith("-") and first not in COMMANDS:
+        raise UsageError(_no_command(first))
+    in_full = HELP_ALL in arguments
+    asked = ["--help" if word == HELP_ALL else word for word in arguments] or ["--help"]
     try:
-        with redirect_stderr(box):
-            return tyro.cli(
-                _choice(arguments),
-                prog="hushsplat",
-                description=DESCRIPTION,
-                args=arguments or ["--help"],
-                config=CONFIG,
-            )
+        with redirect_stderr(box), redirect_stdout(page):
+            return tyro.cli(_choice(asked), prog="hushsplat", description=DESCRIPTION, args=asked, config=CONFIG)
     except SystemExit as end:
         if not end.code:  # --help
+            page.seek(0)
+            text = page.read()
+            print(text if in_full else shortened(text, first), end="")
             raise
-        raise UsageError(one_line(box.getvalue())) from None
+        raise UsageError(one_line(box.getvalue(), first if first in COMMANDS else "COMMAND")) from None
+
+
+def _no_command(word: str) -> str:
+    """What to type instead of a word that is no command."""
+    near = difflib.get_close_matches(word, COMMANDS, 1)
+    if near:
+        return f"there is no command '{word}'; did you mean {near[0]}?"
+    if Path(word).exists() or word.startswith(("synth:", "demo:")):
+        return f"there is no command '{word}'; did you mean `hushsplat view {shlex.quote(word)}`?"
+    return f"there is no command '{word}'; there are {', '.join(COMMANDS)}."
+
+
+def shortened(page: str, command: str) -> str:
+    """A page of --help without the boxes of settings that have dots in their names, and how to see them."""
+    kept: list[str] = []
+    left_out = 0
+    for box in re.split(r"(?m)^(?=[╭+]-?─?)", page):
+        flags = re.findall(r"(?m)^[│|] (--\S+)", box)
+        if flags and all("." in flag for flag in flags):
+            left_out += len(flags)
+        else:
+            kept.append(box)
+    if left_out:
+        kept.append(f"{left_out} more settings: hushsplat {command} {HELP_ALL}\n")
+    return re.sub(r"\n{3,}", "\n\n", "".join(kept))
 
 
 def _choice(arguments: Sequence[str]) -> Any:
@@ -117,7 +150,7 @@ def _choice(arguments: Sequence[str]) -> Any:
     return Union[tuple(described)]  # noqa: UP007 -- the members are only known here
 
 
-def one_line(box: str) -> str:
+def one_line(box: str, command: str) -> str:
     """What a box of tyro's says first, and the option it thinks was meant; boxes are of ASCII on some terminals."""
     lines = [line.strip().strip("│").strip() for line in box.splitlines() if not line.startswith(("╭", "╰"))]
     if "╭" not in box:
@@ -125,4 +158,4 @@ def one_line(box: str) -> str:
     end = next((index for index, line in enumerate(lines) if not line.strip("─-")), len(lines))  # a rule, or empty
     said = " ".join(" ".join(lines[:end]).split()).rstrip(".")
     meant = next((lines[i + 1].split()[0] for i, line in enumerate(lines) if line.startswith("Perhaps you")), None)
-    return f"{said}{f'; perhaps you meant {meant}' if meant else ''}; see `hushsplat COMMAND --help`."
+    return f"{said}{f'; perhaps you meant {meant}' if meant else ''}; see `hushsplat {command} --help`."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -14,11 +15,12 @@ from numpy import ndarray as Array
 
 from hushsplat.api import STILL_FRAMES, play_side_by_side
 from hushsplat.cli.cameras import Cameras
-from hushsplat.cli.console import progress_bar, status
+from hushsplat.cli.console import bytes_text, progress_bar, say, status
 from hushsplat.cli.flags import (
     BACKGROUNDS,
     Color,
     Flag,
+    Force,
     MaybeInt,
     MaybePath,
     MaybeText,
@@ -26,17 +28,18 @@ from hushsplat.cli.flags import (
     SceneName,
     choose_instruction_set,
 )
-from hushsplat.io.frames import frame_writer, output_kind
+from hushsplat.io.frames import check_frames_output, frame_writer
 from hushsplat.io.legend import BAR_HEIGHT, BAR_WIDTH, with_label, with_scale
 from hushsplat.io.video import DEFAULT_CRF
 from hushsplat.methods import DENOISERS, LEARNED, METHODS, configure, drawn_by
-from hushsplat.scenes import scene_argument
+from hushsplat.scenes import NamedScene, scene_argument
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.sampling import SAMPLERS
 from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.spec.views import SHOWN, view_picture
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
+from hushsplat.types.framing import guess_up
 from hushsplat.types.image import Image
 from hushsplat.types.options import NEAR, Noise, RenderOptions
 from hushsplat.types.track import Track
@@ -93,11 +96,13 @@ class Render:
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
     isa: MaybeText = None  # instruction set of the engine; the best one if not said
     crf: int = DEFAULT_CRF  # of a video: 0 is lossless, 51 the worst
-    quiet: Flag = False  # no progress bar
+    force: Force = False
+    quiet: Flag = False  # print nothing, no progress bar
 
     def run(self) -> None:
         """Load, draw, write."""
-        output_kind(self.output)  # what is wrong is said before anything is loaded
+        check_frames_output(self.output, self.force)  # what is wrong is said before anything is loaded
+        begun = time.monotonic()
         asked = self._names()
         self._refuse_settings_for(asked)
         choose_instruction_set(self.isa)
@@ -123,6 +128,17 @@ class Render:
                 if not isinstance(seen, Camera) or index == len(cameras) - 1:
                     write(self._picture(names, images))
                 bar.advance()
+        if not self.quiet:
+            say(self._summary(names, canvas, scene, time.monotonic() - begun))
+
+    def _summary(self, names: Sequence[str], canvas: Camera | Track, scene: NamedScene, seconds: float) -> str:
+        """What was written, in a line."""
+        frames = f", {len(canvas)} frames" if isinstance(canvas, Track) else ""
+        guessed = self.cameras.is_guessed(scene)
+        up = f", up {guess_up(scene.framing)} (a guess)" if guessed and self.cameras.up is None else ""
+        size = f", {bytes_text(self.output.stat().st_size)}" if self.output.is_file() else ""
+        picture = f"{canvas.width}×{canvas.height}{frames}"
+        return f"{self.output}: {picture}, {', '.join(names)}{up}{size}, {seconds:.1f} s"
 
     def _names(self) -> list[str]:
         if self.compare is None:

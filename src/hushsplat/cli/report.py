@@ -9,8 +9,10 @@ from typing import Annotated
 import tyro
 
 from hushsplat.cli.console import bytes_text
+from hushsplat.cli.flags import Force
 from hushsplat.evaluation.report import write_report
 from hushsplat.evaluation.results import read_results
+from hushsplat.io.atomic import check_output
 from hushsplat.types.errors import EvaluationError
 
 DESCRIPTION = """Make a page of results, or tables.
@@ -33,11 +35,13 @@ class Report:
     """what `hushsplat evaluate` wrote"""
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="PATH", help_behavior_hint="")] = None
     """what to write: .html, .md, .tex or .csv; beside the first results as .html if not said"""
+    force: Force = False
 
     def run(self) -> None:
         """Read all, write one."""
         if not self.results:
             raise EvaluationError("give at least one file of results, as `hushsplat evaluate` writes it.")
         output = self.results[0].with_suffix(".html") if self.output is None else self.output
+        check_output(output, self.force)
         write_report([read_results(path) for path in self.results], output)
         print(f"{output} ({bytes_text(output.stat().st_size)})")

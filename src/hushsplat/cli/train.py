@@ -69,6 +69,7 @@ class Train:
     def run(self) -> None:
         """Begin or resume."""
         choose_instruction_set(self.isa)
+        self.output.mkdir(parents=True, exist_ok=True)  # before the photographs are read
         with show_progress(self.quiet) as on_progress:
             train(
                 self.capture,

@@ -5,10 +5,28 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hushsplat.types.errors import HushsplatError
+
+
+def check_output(path: Path, force: bool) -> None:
+    """Refuse an output before the work for it begins: one that is there already, or that cannot be written.
+
+    Args:
+        path: of a file to write.
+        force: replace a file that is there.
+    """
+    if path.exists() and not path.is_dir() and not force:
+        raise HushsplatError(f"{path}: is there already; say --force to replace it.")
+    with suppress(_Checked), atomic_write(path) as temporary:
+        temporary.touch()
+        raise _Checked
+
+
+class _Checked(Exception):
+    """Ends the trial of a write before it takes its name."""
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 from jaxtyping import Float32
 from numpy import ndarray as Array
 
+from hushsplat.io.atomic import check_output
 from hushsplat.io.images import PICTURE_SUFFIXES, save_image
 from hushsplat.io.video import DEFAULT_CRF, VIDEO_SUFFIXES, video_writer
 from hushsplat.types.camera import Camera
@@ -57,6 +58,18 @@ def frame_writer(path: Path, seen: Camera | Track, crf: int = DEFAULT_CRF) -> It
         pattern.parent.mkdir(parents=True, exist_ok=True)
         numbers = count()
         yield lambda color: save_image(color, pattern.with_name(pattern.name % next(numbers)))
+
+
+def check_frames_output(path: Path, force: bool) -> None:
+    """Refuse an output before the work for it begins; see `check_output`. Numbered pictures are new or of a folder."""
+    kind = output_kind(path)
+    if kind in (OutputKind.PICTURE, OutputKind.VIDEO):
+        check_output(path, force)
+        return
+    pattern = path / IN_FOLDER if kind is OutputKind.FOLDER else path
+    first = pattern.with_name(pattern.name % 0)
+    if pattern.parent.is_dir():
+        check_output(first, force)
 
 
 def output_kind(path: Path) -> OutputKind:

@@ -70,6 +70,11 @@ class Gaussians:
     def __len__(self) -> int:
         return len(self.means)
 
+    def __repr__(self) -> str:
+        kind = "surfels" if self.is_surfels else "ellipsoids"
+        more = ["payload"] * (self.payload is not None) + ["antialiased"] * self.antialiased
+        return f"Gaussians({', '.join([f'{len(self):,} {kind}', f'SH degree {self.sh_degree}', *more])})"
+
     @property
     def is_surfels(self) -> bool:
         """True for flat Gaussians (2DGS), False for ellipsoids (3DGS)."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +29,23 @@ class Image:
     depth: Float32[Array, "h w"] | None = None
     variance: Float32[Array, "h w 3"] | None = None
     views: Mapping[str, Float32[Array, "h w _"]] | None = None
+
+    def __repr__(self) -> str:
+        height, width, _ = self.color.shape
+        known = [name for name in ("alpha", "depth", "variance", "views") if getattr(self, name) is not None]
+        return f"Image({width}×{height}{''.join(f', {name}' for name in known)})"
+
+    def _repr_png_(self) -> bytes:
+        """The picture as notebooks show it: a PNG without filters."""
+        height, width, _ = self.color.shape
+        pixels = (np.clip(np.nan_to_num(self.color), 0, 1) * 255 + 0.5).astype(np.uint8).reshape(height, 3 * width)
+        rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels], axis=1).tobytes()
+        header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+        chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 6)), (b"IEND", b""))
+        png = b"\x89PNG\r\n\x1a\n"
+        for kind, data in chunks:
+            png += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return png
 
     def numpy(self) -> Image:
         """Itself: its arrays are numpy's already (images of other engines are read back by this call)."""

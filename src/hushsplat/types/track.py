@@ -52,6 +52,9 @@ class Track:
     def __len__(self) -> int:
         return len(self.times_s)
 
+    def __repr__(self) -> str:
+        return f"Track({len(self)} frames, {self.duration_s:.2f} s, {self.width}×{self.height})"
+
     @property
     def duration_s(self) -> float:
         """Seconds from the first pose to the last."""

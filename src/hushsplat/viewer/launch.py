@@ -23,6 +23,7 @@ from hushsplat.viewer.server import Server
 from hushsplat.viewer.service import RenderService, ViewerOptions
 
 FIRST_PORT, PORTS = 8128, 32  # tried one after the other if none is asked for
+FRAME_PX = 600  # height of the viewer in a notebook
 ANY_ADDRESS = ("0.0.0.0", "::", "")
 
 
@@ -52,7 +53,8 @@ class Viewer:
         return f"<hushsplat viewer at {self.url}>"
 
     def _repr_html_(self) -> str:
-        return f'<a href="{self.url}" target="_blank" rel="noopener">{self.url}</a>'
+        frame = f'<iframe src="{self.url}" width="100%" height="{FRAME_PX}" style="border:0" allowfullscreen></iframe>'
+        return f'{frame}<br><a href="{self.url}" target="_blank" rel="noopener">{self.url}</a>'
 
     def __enter__(self) -> Viewer:
         return self

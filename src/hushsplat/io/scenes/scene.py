@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +31,7 @@ WRITERS: dict[str, Callable[[Gaussians, Path], None]] = {
 }
 MAGIC = {b"ply\n": ".ply", b"ply\r": ".ply", b"\x1f\x8b\x08": ".spz", b"NGSP": ".spz", b"PK\x03\x04": ".sog"}
 STREAMED = "lod-meta.json"
+MOST_NAMED = 5  # scenes of a folder in a message
 
 
 def load(path: str | os.PathLike[str], *, lod: int | None = None) -> Gaussians:
@@ -104,4 +106,25 @@ def _inside(folder: Path) -> Path:
     for name in (STREAMED, "meta.json"):
         if (folder / name).is_file():
             return folder / name
-    raise SceneError(f"{folder}: this folder has no meta.json and no {STREAMED}; give a scene file or a SOG folder.")
+    found = [str(path.relative_to(folder)) for path in scenes_in(folder)]
+    if found:
+        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+        raise SceneError(f"{folder}: is a folder; give one of the scenes in it: {', '.join(found[:MOST_NAMED])}{more}.")
+    raise SceneError(f"{folder}: this folder has no scene; give a .ply, .splat, .spz or .sog file or a SOG folder.")
+
+
+def scenes_in(folder: Path) -> list[Path]:
+    """The scenes in a folder, in those in it, and where 3DGS writes them (the last iteration first)."""
+    found = [path for depth in ("*", "*/*") for path in folder.glob(depth) if path.suffix.lower() in WRITERS]
+    found += [path.parent for depth in ("*", "*/*") for path in folder.glob(f"{depth}/*meta.json") if _is_sog(path)]
+    found += folder.glob("point_cloud/iteration_*/point_cloud.ply")
+
+    def last_first(path: Path) -> tuple[int, int, str]:
+        iteration = re.search(r"iteration_(\d+)", str(path))
+        return len(path.relative_to(folder).parts), -int(iteration[1]) if iteration else 0, str(path)
+
+    return sorted({path for path in found if path.is_dir() or path.is_file()}, key=last_first)
+
+
+def _is_sog(path: Path) -> bool:
+    return path.name in (STREAMED, "meta.json")
