@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from hushsplat.io.content import levels_of_detail
-from hushsplat.io.scenes.scene import load
+from hushsplat.io.content import bytes_on_disk, levels_of_detail
+from hushsplat.io.scenes.scene import STREAMED, load
+from hushsplat.io.scenes.sog_stream import StreamedSog
 from hushsplat.synth import room_and_garden
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians
@@ -17,6 +19,7 @@ PREFIX = "synth:"
 DEMO = "demo:"
 DEMO_FILE = Path(__file__).parent / "data" / "demo.sog"  # made by tools/make_demo_scene.py
 FRAMING_GAUSSIANS = 20_000  # ours: the coarsest level with so many still shows what there is to see
+LARGE_BYTES = 100 << 20  # ours: one to several seconds
 MULTIPLES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
@@ -44,8 +47,7 @@ class NamedScene:
         levels = None if self.file is None else levels_of_detail(self.file)
         if not levels or self.file is None:
             return self.gaussians
-        enough = [level for level, count in levels.items() if count >= FRAMING_GAUSSIANS]
-        level = max(enough, default=min(levels))
+        level = framing_level(levels)
         return self.gaussians if level == (self.lod or 0) else load(self.file, lod=level)
 
 
@@ -65,6 +67,33 @@ def scene_argument(text: str, lod: int | None = None) -> NamedScene:
     if lod is not None:
         raise SceneError(f"{text}: has no levels of detail; say how many surfels instead, such as synth:200k.")
     return NamedScene(text, room_and_garden(_count(text)), is_own=True)
+
+
+def framing_level(levels: Mapping[int, int]) -> int:
+    """The coarsest level of detail that still shows what there is to see, of these with so many Gaussians each."""
+    return max((level for level, count in levels.items() if count >= FRAMING_GAUSSIANS), default=min(levels))
+
+
+def streamed_file(text: str) -> Path | None:
+    """The lod-meta.json of a scene with several levels of detail, if it is one."""
+    path = Path(text)
+    levels = None if text == DEMO or text.startswith(PREFIX) or not path.exists() else levels_of_detail(path)
+    if levels is None or len(levels) < 2:
+        return None
+    return path / STREAMED if path.is_dir() else path
+
+
+def coarse_scene(text: str, streamed: StreamedSog) -> NamedScene:
+    """A streamed scene in its coarsest level."""
+    return NamedScene(
+        _file_name(Path(text)), streamed.read(streamed.coarsest), False, streamed.path, max(streamed.coarsest)
+    )
+
+
+def is_large(text: str) -> bool:
+    """Whether a file takes long to read."""
+    path = Path(text)
+    return path.exists() and bytes_on_disk(path) > LARGE_BYTES
 
 
 def _file_name(path: Path) -> str:

@@ -9,6 +9,8 @@ from contextlib import ExitStack, contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from hushsplat.io.progress import listening
+
 
 def print_error(message: str) -> None:
     """One line, whatever the message looks like."""
@@ -66,14 +68,27 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def status(text: str, quiet: bool = False) -> Iterator[None]:
-    """A spinner on stderr while the block runs; nothing if it is not a terminal or if asked to be quiet."""
+def status(text: str, quiet: bool = False, on_progress: Callable[[float], None] = lambda share: None) -> Iterator[None]:
+    """A spinner on stderr while the block runs, with how much of a file is read; nothing if quiet or no terminal.
+
+    Args:
+        text: what is done.
+        quiet: show nothing.
+        on_progress: told the same shares, 0..1.
+    """
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
-        yield
+        with listening(on_progress):
+            yield
         return
-    with console.status(text):
-        yield
+    with console.status(text) as spinner:
+
+        def show(share: float) -> None:
+            spinner.update(f"{text}: {share:.0%}")
+            on_progress(share)
+
+        with listening(show):
+            yield
 
 
 def bytes_text(count: float | int) -> str:

@@ -14,7 +14,7 @@ from hushsplat.cli.flags import AnyPath, Flag, MaybeInt
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.content import ContentKind, bytes_on_disk, content_kind, levels_of_detail, scene_format
 from hushsplat.io.tracks import load_track
-from hushsplat.scenes import PREFIX, scene_argument
+from hushsplat.scenes import PREFIX, framing_level, scene_argument
 from hushsplat.types.capture import Capture
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.framing import guess_up
@@ -65,10 +65,17 @@ class Info:
             return _capture(load_capture(path, require_photographs=False))
         if kind == ContentKind.TRACK:
             return _track(load_track(path))
-        named = scene_argument(self.path, self.lod)
+        levels = levels_of_detail(path)
+        level = self.lod
+        if level is None and levels:  # a coarse level says nearly the same, and at once
+            level = framing_level(levels)
+        named = scene_argument(self.path, level)
         scene = named.gaussians
-        found = {"format": scene_format(path, scene), "bytes_on_disk": bytes_on_disk(path)}
-        return {**found, "levels_of_detail": levels_of_detail(path), **_scene(scene), "up": guess_up(named.framing)}
+        found = {"format": scene_format(path, scene), "bytes_on_disk": bytes_on_disk(path), "levels_of_detail": levels}
+        if levels and self.lod is None:
+            found |= {"statistics_of_level": level}
+        content = {**found, **_scene(scene), "up": guess_up(named.framing)}
+        return content if self.lod is not None or not levels else {**content, "gaussians": levels[min(levels)]}
 
 
 def _scene(gaussians: Gaussians) -> dict[str, Any]:

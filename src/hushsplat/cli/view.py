@@ -6,20 +6,25 @@ import signal
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from hushsplat.cli.console import results, status
 from hushsplat.cli.flags import Color, Flag, MaybeInt, MaybePath, MaybeText, MaybeUp, SceneName, choose_instruction_set
 from hushsplat.cli.render import BACKGROUNDS
+from hushsplat.engines.base import engine
 from hushsplat.io.captures.capture import load_capture
+from hushsplat.io.scenes.sog_stream import StreamedSog
 from hushsplat.io.weights import read_weights
 from hushsplat.methods import METHODS
-from hushsplat.scenes import NamedScene, scene_argument
+from hushsplat.scenes import NamedScene, coarse_scene, is_large, scene_argument, streamed_file
 from hushsplat.synth import home_camera, view_cameras
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.options import NEAR, RenderOptions
-from hushsplat.viewer.launch import show
+from hushsplat.viewer.launch import Viewer, show, waiting
+from hushsplat.viewer.refine import Refiner, default_budget
+from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.service import ViewerOptions
 
 DESCRIPTION = """Walk through a scene in the browser.
@@ -58,7 +63,8 @@ class View:
     threads: int = 0  # 0: all cores
     max_upload_mb: int = 2048  # largest file that the page may open; 0: none
     max_clients: int = 32  # pages that may be open at once
-    lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
+    lod: MaybeInt = None  # one level of detail of a streamed SOG, 0 is the finest; finer where one looks if not said
+    budget: MaybeInt = None  # of a streamed SOG: most Gaussians at once; by free memory if not said
     isa: MaybeText = None  # instruction set of the engine; the best one if not said
     quiet: Flag = False  # print nothing but the link
 
@@ -68,18 +74,43 @@ class View:
         if self.max_upload_mb < 0 or self.max_clients < 1:
             raise HushsplatError("--max-upload-mb must be at least 0 and --max-clients at least 1.")
         options = self._options()
-        with status(f"reading {self.scene}", self.quiet):
-            scene = scene_argument(self.scene, self.lod)
-            cameras = self._cameras(scene)
-            up = "-y" if scene.is_own and self.up is None else self.up
-            viewer = show(scene, cameras, up, self.host, self.port, options)
+        streamed = streamed_file(self.scene) if self.lod is None else None
+        if self.budget is not None and (streamed is None or self.budget < 1):
+            raise HushsplatError("--budget is a number of Gaussians > 0 of a streamed SOG; leave it out.")
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as well as Ctrl-C does
-        with suppress(KeyboardInterrupt), viewer:  # how it is meant to end
-            print(viewer.url, flush=True)
+        if streamed is None and not is_large(self.scene):
+            with status(f"reading {self.scene}", self.quiet):
+                scene = scene_argument(self.scene, self.lod)
+                up = "-y" if scene.is_own and self.up is None else self.up
+                viewer = show(scene, self._cameras(scene), up, self.host, self.port, options)
+            self._serve(viewer, scene)
+            return
+        viewer = waiting(Path(self.scene).name, self.host, self.port, options)
+        with viewer:
+            self._open(viewer)
+            with status(f"reading {self.scene}", self.quiet, viewer.progress):
+                sog = None if streamed is None else StreamedSog(streamed)
+                scene = scene_argument(self.scene, self.lod) if sog is None else coarse_scene(self.scene, sog)
+                cameras = self._cameras(scene)
+                entry = SceneEntry.of(
+                    scene.gaussians, scene.name, engine(), options.render, cameras, self.up, scene.framing
+                )
+            budget = default_budget(scene.gaussians) if self.budget is None else self.budget
+            viewer.show(entry, None if sog is None else Refiner(viewer.service, sog, budget))
+            self._serve(viewer, scene, opened=True)
+
+    def _open(self, viewer: Viewer) -> None:
+        print(viewer.url, flush=True)
+        if not self.no_browser:
+            viewer.open_browser()
+
+    def _serve(self, viewer: Viewer, scene: NamedScene, opened: bool = False) -> None:
+        """Print the link, and wait until Ctrl-C, which is how it is meant to end."""
+        with suppress(KeyboardInterrupt), viewer:
+            if not opened:
+                self._open(viewer)
             if not self.quiet:
                 results().print(f"shows {scene.name}, {len(scene.gaussians):,} Gaussians; Ctrl-C ends it")
-            if not self.no_browser:
-                viewer.open_browser()
             viewer.wait()
 
     def _options(self) -> ViewerOptions:

@@ -6,23 +6,28 @@ import asyncio
 import secrets
 import socket
 import threading
+import time
 import webbrowser
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
+import numpy as np
 from aiohttp import web
 
 from hushsplat.engines.base import engine
 from hushsplat.scenes import NamedScene
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import ViewError
+from hushsplat.types.gaussians import Gaussians
+from hushsplat.viewer.refine import Refiner
 from hushsplat.viewer.request_checks import is_loopback
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.server import Server
 from hushsplat.viewer.service import RenderService, ViewerOptions
 
 FIRST_PORT, PORTS = 8128, 32  # tried one after the other if none is asked for
+PROGRESS_EVERY_S = 0.2
 FRAME_PX = 600  # height of the viewer in a notebook
 ANY_ADDRESS = ("0.0.0.0", "::", "")
 
@@ -46,6 +51,7 @@ class Viewer:
         self._loop = asyncio.new_event_loop()
         self._closing = asyncio.Event()
         self._ended = threading.Event()
+        self._told = 0.0
         self._thread = threading.Thread(target=self._run, name="hushsplat-view", daemon=True)
         self._thread.start()
 
@@ -63,6 +69,25 @@ class Viewer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def progress(self, share: float) -> None:
+        """Tell the pages how much of the scene is read."""
+        now = time.monotonic()
+        if now - self._told >= PROGRESS_EVERY_S:
+            self._told = now
+            asyncio.run_coroutine_threadsafe(self._server.tell_progress(share), self._loop)
+
+    def show(self, entry: SceneEntry, refiner: Refiner | None = None) -> None:
+        """Show the scene that the pages of `waiting` wait for; the refiner reads finer levels of it from now on."""
+        asyncio.run_coroutine_threadsafe(self._server.show(entry), self._loop).result()
+        if refiner is not None:
+            run = refiner.run(self._server.resting_camera, self._server.refine)
+            asyncio.run_coroutine_threadsafe(run, self._loop)
+
+    @property
+    def service(self) -> RenderService:
+        """What all clients share."""
+        return self._service
 
     @property
     def clients(self) -> int:
@@ -105,6 +130,14 @@ class Viewer:
         await web.SockSite(runner, self._listening).start()
         await self._closing.wait()
         await runner.cleanup()
+
+
+def waiting(name: str, host: str, port: int | None, options: ViewerOptions) -> Viewer:
+    """A viewer whose pages wait for the scene of this name until `Viewer.show`."""
+    empty = Gaussians(*(np.zeros((0, *shape), np.float32) for shape in ((3,), (3,), (4,), (), (1, 3))))
+    viewer = Viewer(SceneEntry.of(empty, name, engine(), options.render), host, port, options)
+    viewer.service.loading = name
+    return viewer
 
 
 def show(

@@ -11,9 +11,11 @@ from typing import Any
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
+from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError, ViewError
 from hushsplat.viewer import protocol
 from hushsplat.viewer.request_checks import RateLimit, refusal
+from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.scene_info import hello_message
 from hushsplat.viewer.service import RenderService
 from hushsplat.viewer.session import Session
@@ -68,6 +70,34 @@ class Server:
     def clients(self) -> int:
         """How many sessions are open."""
         return len(self._sessions)
+
+    async def show(self, entry: SceneEntry) -> None:
+        """Show the scene that was being read to all who wait for it."""
+        self._service.loading = None
+        for session in self._replace(entry):
+            await session.send_scene()
+
+    async def refine(self, entry: SceneEntry) -> None:
+        """Go on with another level of detail of the scene."""
+        for session in self._replace(entry):
+            await session.send({"type": "refined", "gaussians": len(entry.gaussians)})
+
+    def _replace(self, entry: SceneEntry) -> list[Session]:
+        before, self._service.entry = self._service.entry, entry
+        showing = [session for session in self._sessions.values() if session.entry is before]
+        for session in showing:
+            session.refine(entry)
+        return showing
+
+    def resting_camera(self) -> Camera | None:
+        """Of a client whose picture of the scene is finished."""
+        resting = (session for session in self._sessions.values() if session.entry is self._service.entry)
+        return next((session.camera for session in resting if session.rests), None)
+
+    async def tell_progress(self, share: float) -> None:
+        """How much of the scene is read."""
+        for session in list(self._sessions.values()):
+            await session.send({"type": "progress", "share": round(share, 3)})
 
     def app(self) -> web.Application:
         """The application for aiohttp."""

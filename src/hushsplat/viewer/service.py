@@ -63,6 +63,7 @@ class RenderService:
 
     def __init__(self, entry: SceneEntry, options: ViewerOptions) -> None:
         self.entry = entry  # the scene that the viewer was started with
+        self.loading: str | None = None  # its name while it is read; `entry` is empty then
         self.options = options
         self.weights = default_weights() if options.weights is None else options.weights
         self.files_open = 0

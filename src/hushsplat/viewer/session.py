@@ -156,6 +156,17 @@ class Session:
         self._renderer = self.service.new_renderer(entry)
         self._restart()
 
+    def refine(self, entry: SceneEntry) -> None:
+        """Go on with the same scene in another level of detail."""
+        self.entry = entry
+        self._renderer = self.service.new_renderer(entry)
+        self._restart()
+
+    @property
+    def rests(self) -> bool:
+        """Whether the camera stands still and its first sharp frame is drawn."""
+        return self._look is not None and self._still_frames > 0 and self._drawn_version == self._version
+
     async def handle(self, message: Message) -> None:
         """Handle a message of the page."""
         if isinstance(message, Look):
@@ -185,6 +196,9 @@ class Session:
     async def send_scene(self) -> None:
         """Send what the page has to know about its scene."""
         entry, options = self.entry, self.service.options.render
+        if self.service.loading is not None and entry is self.service.entry:
+            await self.send({"type": "scene", "session": self.id, "loading": True, "name": self.service.loading})
+            return
         info = await self.service.draw(lambda: scene_info(entry, options))
         own = entry is self.service.entry
         await self.send({"type": "scene", "session": self.id, "own": own, **info})

@@ -18,6 +18,7 @@ from jaxtyping import Float32
 from numpy import ndarray as Array
 
 from hushsplat.io.atomic import atomic_write
+from hushsplat.io.progress import progressed
 from hushsplat.io.scenes.compressed_ply import is_compressed, read_compressed
 from hushsplat.io.scenes.ply_header import MIP_COMMENT, PlyElement, PlyHeader, read_header
 from hushsplat.io.scenes.sanitize import SMALLEST_SCALE, refuse_unwritable, sanitize_rows
@@ -52,6 +53,7 @@ def read_ply(path: str | os.PathLike[str]) -> Gaussians:
         _activate(arrays["scales"][first:stop], arrays["opacities"][first:stop])
         sanitize_rows(path, arrays, first, stop)
         first = stop
+        progressed(first / vertex.count)
     return Gaussians(**arrays, antialiased=header.antialiased and "scale_2" in groups["scales"])
 
 

@@ -16,6 +16,7 @@ from jaxtyping import Float32, Float64, UInt8
 from numpy import ndarray as Array
 from PIL import Image
 
+from hushsplat.io.progress import progressed
 from hushsplat.io.scenes.sanitize import checked
 from hushsplat.io.scenes.sog_members import Members, open_members, plain_name
 from hushsplat.io.strict_json import Fields, parse_json_object
@@ -87,12 +88,15 @@ def read_sog(path: str | os.PathLike[str]) -> Gaussians:
                 "the scene is damaged."
             )
         means = _means(members, meta)
+        progressed(0.3)
         scales = np.exp(meta.scales_codebook)[_pixels(members, meta.scales_file, meta.count)[:, :3]]
         rotations = _rotations(members, meta)
+        progressed(0.6)
         sh0 = _pixels(members, meta.sh0_file, meta.count)
         sh = meta.sh0_codebook[sh0[:, None, :3]]
         if meta.palette is not None:
             sh = np.concatenate([sh, _higher_bands(members, meta.palette, meta.count)], axis=1)
+        progressed(0.9)
         if meta.is_surfels:
             scales = scales[:, :2]
         scene = checked(path, means, scales, rotations, sh0[:, 3] / np.float32(255), sh)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heapreplace
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Float64
+from numpy import ndarray as Array
 
+from hushsplat.io.progress import part
 from hushsplat.io.scenes.sog import MAX_COUNT, read_sog
 from hushsplat.io.scenes.sog_members import FolderMembers, plain_name
 from hushsplat.io.strict_json import Fields, parse_json_object
@@ -18,6 +23,7 @@ from hushsplat.types.gaussians import Gaussians
 LOD_META_BYTES_MAX = 16 << 20  # ours: a leaf takes 2 KiB and stands for 30,000 Gaussians
 MAX_LEVELS = 64  # ours: each level halves the scene or more
 
+Run = tuple[int, int, int]  # index of a file, first Gaussian, number of Gaussians
 Runs = dict[int, list[tuple[int, int]]]  # by the index of a file: first Gaussian and number of Gaussians
 
 
@@ -34,10 +40,101 @@ def read_streamed_sog(path: str | os.PathLike[str], lod: int) -> Gaussians:
     files = [names[index] for index in sorted(levels[lod])]
     if len(set(files)) != len(files):
         raise SceneError(f"{path}: filenames names a file twice; the scene is damaged.")
-    parts = [_part(path, names[index], levels[lod][index]) for index in sorted(levels[lod])]
+    parts = []
+    for done, index in enumerate(sorted(levels[lod])):
+        with part(done / len(files), (done + 1) / len(files)):
+            parts.append(_part(path, names[index], levels[lod][index]))
     if meta.values.get("environment") is not None:
         parts.append(read_sog(path.parent / plain_name(str(path), _environment(meta))))
     return _joined(path, parts)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A part of space with its Gaussians in several levels of detail.
+
+    Attributes:
+        low: corner of its bounds.
+        high: the opposite one.
+        runs: which Gaussians of which file, by level; 0 is the finest.
+    """
+
+    low: Float64[Array, " 3"]
+    high: Float64[Array, " 3"]
+    runs: dict[int, Run]
+
+    def angle(self, eye: Float64[Array, " 3"]) -> float:
+        """How large it is seen from there: size over distance."""
+        size = max(float(np.linalg.norm(self.high - self.low)), 1e-9)
+        distance = float(np.linalg.norm(eye - np.clip(eye, self.low, self.high)))
+        return size / max(distance, 0.05 * size)
+
+
+class StreamedSog:
+    """A streamed SOG that is read in parts: coarse everywhere at first, then finer near a camera."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        meta, self._names, _ = _tree(self.path)
+        self._environment = None
+        if meta.values.get("environment") is not None:
+            self._environment = read_sog(self.path.parent / plain_name(str(self.path), _environment(meta)))
+        self.leaves = [_leaf(node, runs) for node, runs in _leaves(meta, len(self._names)) if runs]
+        self._read: dict[Run, Gaussians] = {}  # of the last selection
+
+    @property
+    def coarsest(self) -> list[int]:
+        """The coarsest level of each leaf."""
+        return [max(leaf.runs) for leaf in self.leaves]
+
+    def near(self, eye: Float64[Array, " 3"], budget: int) -> list[int]:
+        """A level for each leaf: the coarsest Gaussians in the picture are refined first, while the budget lasts."""
+        levels = self.coarsest
+        left = budget - sum(leaf.runs[level][2] for leaf, level in zip(self.leaves, levels, strict=True))
+
+        def entry(index: int) -> tuple[float, int]:
+            leaf = self.leaves[index]
+            return -leaf.angle(eye) / np.sqrt(max(leaf.runs[levels[index]][2], 1)), index  # between two Gaussians
+
+        queue = [entry(index) for index in range(len(self.leaves))]
+        heapify(queue)
+        while queue:
+            index = queue[0][1]
+            runs, level = self.leaves[index].runs, levels[index]
+            finer = max((other for other in runs if other < level), default=None)
+            cost = 0 if finer is None else runs[finer][2] - runs[level][2]
+            if finer is None or cost > left:
+                heappop(queue)
+                continue
+            levels[index] = finer
+            left -= cost
+            heapreplace(queue, entry(index))
+        return levels
+
+    def read(self, levels: Sequence[int]) -> Gaussians:
+        """The Gaussians of these levels, one for each leaf; what the last selection had is not read again."""
+        wanted = [leaf.runs[level] for leaf, level in zip(self.leaves, levels, strict=True)]
+        missing = defaultdict(list)
+        for run in wanted:
+            if run not in self._read:
+                missing[run[0]].append(run)
+        kept = {run: self._read[run] for run in wanted if run in self._read}
+        for done, (file, runs) in enumerate(missing.items()):
+            with part(done / len(missing), (done + 1) / len(missing)):
+                content = read_sog(self.path.parent / self._names[file])
+            for run in runs:
+                if run[1] + run[2] > len(content):
+                    raise SceneError(f"{self.path}: a run leaves its file {self._names[file]}; the scene is damaged.")
+                kept[run] = content.take(np.arange(run[1], run[1] + run[2]))
+        self._read = kept
+        parts = [kept[run] for run in wanted]
+        return _joined(self.path, parts if self._environment is None else [*parts, self._environment])
+
+
+def _leaf(node: Fields, runs: dict[int, Run]) -> Leaf:
+    bound = node.nested("bound")
+    low, high = (np.array(bound.numbers(end, 3, 1e9)) for end in ("min", "max"))
+    return Leaf(low, high, runs)
 
 
 def levels_of_detail(path: str | os.PathLike[str]) -> dict[int, int]:
@@ -69,8 +166,16 @@ def _environment(meta: Fields) -> str:
 
 def _levels(meta: Fields, file_count: int) -> dict[int, Runs]:
     """For each level of detail, the runs of Gaussians that the leaves of the tree name."""
-    level_count = meta.integer("lodLevels", 1, MAX_LEVELS)
     levels: dict[int, Runs] = defaultdict(lambda: defaultdict(list))
+    for _, runs in _leaves(meta, file_count):
+        for level, (file, first, count) in runs.items():
+            levels[level][file].append((first, count))
+    return levels
+
+
+def _leaves(meta: Fields, file_count: int) -> Iterator[tuple[Fields, dict[int, Run]]]:
+    """The leaves of the tree, each with its runs by level of detail."""
+    level_count = meta.integer("lodLevels", 1, MAX_LEVELS)
     nodes = [meta.nested("tree")]
     while nodes:
         node = nodes.pop()
@@ -80,13 +185,14 @@ def _levels(meta: Fields, file_count: int) -> dict[int, Runs]:
         if node.values.get("lods") is None:
             continue
         lods = node.nested("lods")
+        runs: dict[int, Run] = {}
         for key in lods.values:
             if not key.isascii() or not key.isdigit() or len(key) > 3 or int(key) >= level_count:
                 raise SceneError(f"{lods.where}: names a level {key[:20]!r}, expected 0 to {level_count - 1}.")
             run = lods.nested(key)
             first, count = run.integer("offset", 0, MAX_COUNT), run.integer("count", 0, MAX_COUNT)
-            levels[int(key)][run.integer("file", 0, file_count - 1)].append((first, count))
-    return levels
+            runs[int(key)] = (run.integer("file", 0, file_count - 1), first, count)
+        yield node, runs
 
 
 def _part(path: Path, name: str, runs: list[tuple[int, int]]) -> Gaussians:

@@ -77,6 +77,8 @@ connection.addEventListener("hello", ({ detail }) => {
 connection.addEventListener("scene", ({ detail: scene }) => {
   const before = panel.scene;
   session = scene.session;
+  $("loading").hidden = !scene.loading;
+  if (scene.loading) return void ($("loading-name").textContent = `reading ${scene.name}`);
   panel.show(scene);
   camera.radius = scene.radius;
   if (!before || before.name !== scene.name || before.gaussians !== scene.gaussians) {
@@ -85,6 +87,11 @@ connection.addEventListener("scene", ({ detail: scene }) => {
   }
   sendDraw();
 });
+connection.addEventListener("progress", ({ detail }) => {
+  $("loading-share").value = detail.share;
+  $("loading-percent").textContent = `${Math.round(100 * detail.share)} %`;
+});
+connection.addEventListener("refined", ({ detail }) => panel.showCount(detail.gaussians));
 connection.addEventListener("error", ({ detail }) => showError(detail.message));
 connection.addEventListener("full", ({ detail }) => showError(detail.message));
 connection.addEventListener("video", ({ detail }) => timeline.showVideoState(detail));

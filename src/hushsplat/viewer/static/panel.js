@@ -39,7 +39,7 @@ export class Panel extends EventTarget {
     this.#scene = scene;
     document.title = `${scene.name} · hushsplat`;
     $("scene-name").textContent = scene.name;
-    $("scene-size").textContent = `${scene.gaussians.toLocaleString("en")} ${scene.kind}`;
+    this.showCount(scene.gaussians);
     $("close-file").hidden = scene.own;
     for (const id of ["method-a", "method-b"]) {
       $(id).replaceChildren(...this.#hello.methods.map(({ name, title }) => {
@@ -232,6 +232,11 @@ export class Panel extends EventTarget {
       for (const content of [name, bar, `${ms.toFixed(1)} ms`]) row.insertCell().append(content);
       return row;
     }));
+  }
+
+  /** How many Gaussians are drawn: of a streamed scene more, while it is refined. */
+  showCount(gaussians) {
+    $("scene-size").textContent = `${gaussians.toLocaleString("en")} ${this.#scene.kind}`;
   }
 
   showResting() {

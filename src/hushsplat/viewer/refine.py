@@ -1,0 +1,57 @@
+"""A streamed scene in the viewer: coarse at first, finer near the camera of a client that rests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from hushsplat.io.scenes.sog_stream import StreamedSog
+from hushsplat.types.camera import Camera
+from hushsplat.types.gaussians import Gaussians
+from hushsplat.viewer.scene_entry import SceneEntry
+from hushsplat.viewer.service import RenderService
+
+CHECK_S = 0.25  # how often resting clients are looked for
+MOST_GAUSSIANS = 4_000_000  # ours: `hush` at 1440×900 draws so many in about a second on two cores
+MEMORY_SHARE = 0.4  # of what is free
+ENGINE_BYTES = 105  # per Gaussian, docs/rendering.md
+
+
+def default_budget(gaussians: Gaussians) -> int:
+    """How many Gaussians like these may be drawn at once: by free memory, while two selections are held."""
+    names = ("means", "scales", "rotations", "opacities", "sh")
+    each = ENGINE_BYTES + sum(getattr(gaussians, name)[:1].nbytes for name in names)
+    try:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):  # not on this system
+        return MOST_GAUSSIANS
+    return max(1, min(MOST_GAUSSIANS, int(MEMORY_SHARE * free / (2 * each))))
+
+
+class Refiner:
+    """Chooses the levels of a streamed scene by the camera that rests, reads and uploads them."""
+
+    def __init__(self, service: RenderService, streamed: StreamedSog, budget: int) -> None:
+        self._service = service
+        self._streamed = streamed
+        self._budget = budget
+        self._levels = streamed.coarsest
+
+    async def run(self, resting: Callable[[], Camera | None], show: Callable[[SceneEntry], Awaitable[None]]) -> None:
+        """Until it is cancelled; `resting` gives the camera of a client whose picture is finished."""
+        while True:
+            await asyncio.sleep(CHECK_S)
+            camera = resting()
+            if camera is None:
+                continue
+            levels = self._streamed.near(camera.position, self._budget)
+            if levels != self._levels:
+                self._levels = levels
+                await show(await self._service.read(self._entry))
+
+    def _entry(self) -> SceneEntry:
+        gaussians = self._streamed.read(self._levels)
+        entry = self._service.entry
+        return replace(entry, gaussians=gaussians, scene=entry.engine.upload(gaussians, self._service.options.render))

@@ -1,0 +1,121 @@
+"""A streamed scene in the viewer: the link at once, coarse first, finer where a client rests, within the budget."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from client import page, run
+
+import hushsplat
+from hushsplat.engines.base import engine
+from hushsplat.io.progress import listening
+from hushsplat.io.scenes.scene import load, save
+from hushsplat.io.scenes.sog_stream import Leaf, StreamedSog
+from hushsplat.types.errors import SceneError
+from hushsplat.viewer.launch import waiting
+from hushsplat.viewer.refine import Refiner
+from hushsplat.viewer.scene_entry import SceneEntry
+from hushsplat.viewer.service import ViewerOptions
+
+COUNTS = {0: 800, 1: 100}  # of each of two leaves
+
+
+@pytest.fixture(scope="module")
+def streamed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two leaves, a room's left and right half, in two levels of detail."""
+    folder = tmp_path_factory.mktemp("streamed")
+    room = hushsplat.room_and_garden(4_000)
+    order = np.argsort(room.means[:, 0], kind="stable")
+    halves = [room.take(order[:2000]), room.take(order[2000:])]
+    leaves = []
+    for level, count in COUNTS.items():
+        for half, part in enumerate(halves):
+            save(part.take(np.arange(count)), folder / f"{level}_{half}.sog")
+    for half, part in enumerate(halves):
+        bound = {"min": part.means.min(axis=0).tolist(), "max": part.means.max(axis=0).tolist()}
+        lods = {str(level): {"file": 2 * level + half, "offset": 0, "count": count} for level, count in COUNTS.items()}
+        leaves.append({"bound": bound, "lods": lods})
+    names = [f"{level}_{half}.sog" for level in COUNTS for half in (0, 1)]
+    meta = {"lodLevels": 2, "filenames": names, "tree": {"bound": leaves[0]["bound"], "children": leaves}}
+    (folder / "lod-meta.json").write_text(json.dumps(meta))
+    return folder / "lod-meta.json"
+
+
+def middle(leaf: Leaf) -> np.ndarray:
+    return (leaf.low + leaf.high) / 2
+
+
+def test_levels_are_finer_near_the_eye_and_within_the_budget(streamed: Path) -> None:
+    sog = StreamedSog(streamed)
+    assert sog.coarsest == [1, 1] and len(sog.read(sog.coarsest)) == 200
+    for near, expected in ((0, [0, 1]), (1, [1, 0])):
+        levels = sog.near(middle(sog.leaves[near]), 1000)
+        assert levels == expected and len(sog.read(levels)) == 900
+    assert sog.near(middle(sog.leaves[0]), 899) == [1, 1]
+    assert sog.near(middle(sog.leaves[0]), 10_000) == [0, 0]
+    both = (np.sort(scene.means, axis=0) for scene in (sog.read([0, 0]), load(streamed, lod=0)))
+    np.testing.assert_array_equal(*both)
+
+
+def test_what_is_there_is_not_read_again(streamed: Path) -> None:
+    sog, shares = StreamedSog(streamed), list[float]()
+    with listening(shares.append):
+        sog.read([1, 1])
+        assert shares and shares == sorted(shares) and 0.9 < shares[-1] <= 1
+        shares.clear()
+        sog.read([1, 1])
+        assert shares == []
+
+
+def test_a_run_that_leaves_its_file_is_refused(streamed: Path, tmp_path: Path) -> None:
+    meta = json.loads(streamed.read_text())
+    meta["tree"]["children"][0]["lods"]["1"]["count"] = 101
+    for name in meta["filenames"]:
+        (tmp_path / name).write_bytes((streamed.parent / name).read_bytes())
+    (tmp_path / "lod-meta.json").write_text(json.dumps(meta))
+    sog = StreamedSog(tmp_path / "lod-meta.json")
+    with pytest.raises(SceneError, match=r"a run leaves its file 1_0\.sog; the scene is damaged"):
+        sog.read(sog.coarsest)
+
+
+@pytest.mark.parametrize(("budget", "refined"), [(10_000, 1600), (1000, 900)])
+def test_page_waits_sees_progress_then_coarse_then_fine(streamed: Path, budget: int, refined: int) -> None:
+    options = ViewerOptions()
+    sog = StreamedSog(streamed)
+
+    async def visit() -> None:
+        async with page(viewer.url) as one:
+            assert one.scene["loading"] and one.scene["name"] == "room"
+            viewer.progress(0.5)
+            assert (await one.next("progress"))[0]["share"] == 0.5
+            coarse = sog.read(sog.coarsest)
+            entry = SceneEntry.of(coarse, "room", engine(), options.render, [("Home", hushsplat.home_camera(96, 64))])
+            viewer.show(entry, Refiner(viewer.service, sog, budget))
+            scene, _ = await one.next("scene")
+            assert scene["gaussians"] == 200 and "loading" not in scene
+            await one.look(hushsplat.home_camera(96, 64))
+            found, _ = await one.next("refined")
+            assert found["gaussians"] == refined == len(viewer.service.entry.gaussians)
+            frame, _ = await one.next("frame")
+            assert not frame["moving"]
+
+    with waiting("room", "127.0.0.1", 0, options) as viewer:
+        run(visit())
+
+
+def test_command_prints_the_link_before_it_reads(streamed: Path) -> None:
+    command = [sys.executable, "-m", "hushsplat", "view", str(streamed), "--port", "0", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\n", process.stdout.readline())
+            assert "shows lod-meta.json, 200 Gaussians" in process.stdout.readline()
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0
