@@ -9,7 +9,7 @@ from hushsplat.cli.console import bytes_text, results, status
 from hushsplat.cli.flags import Flag, Force, MaybeInt, SceneName, TargetPath
 from hushsplat.io.atomic import check_output
 from hushsplat.io.content import bytes_on_disk
-from hushsplat.io.scenes.scene import save
+from hushsplat.io.scenes.scene import STREAMED, save
 from hushsplat.scenes import PREFIX, scene_argument
 from hushsplat.types.gaussians import with_min_opacity, with_sh_degree
 
@@ -20,6 +20,7 @@ PLY keeps everything, .splat, .spz and .sog are small and lossy.
 Examples of use:
   hushsplat convert garden.ply garden.sog                  a tenth of the size
   hushsplat convert flowers/lod-meta.json flowers.ply --lod 1
+  hushsplat convert garden.ply garden/lod-meta.json        levels of detail in a folder, to view large scenes at once
   hushsplat convert garden.ply light.spz --sh-degree 0 --min-opacity 0.02
   hushsplat convert synth:200k room.ply                    our own scene as a 2DGS file
 """
@@ -30,7 +31,7 @@ class Convert:
     """Write a scene in another format."""
 
     source: SceneName  # the scene to read; or synth:500k for a scene made by code
-    target: TargetPath  # the file to write: .ply, .splat, .spz or .sog
+    target: TargetPath  # the file to write: .ply, .splat, .spz, .sog or FOLDER/lod-meta.json
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
     sh_degree: MaybeInt = None  # 0..3: keep the spherical harmonics up to this degree only
     min_opacity: float = 0.0  # 0..1: leave out Gaussians that are more transparent than this
@@ -40,6 +41,8 @@ class Convert:
 
     def run(self) -> None:
         """Read, thin out, write, and say what it came to."""
+        if self.target.name == STREAMED:
+            self.target.parent.mkdir(parents=True, exist_ok=True)
         check_output(self.target, self.force)
         with status(f"reading {self.source}", self.quiet):
             scene = scene_argument(self.source, self.lod).gaussians
@@ -51,7 +54,7 @@ class Convert:
             save(scene, self.target, spz_version=self.spz_version)
         if self.quiet:
             return
-        written = self.target.stat().st_size
+        written = bytes_on_disk(self.target)
         read = None if self.source.startswith(PREFIX) else bytes_on_disk(Path(self.source))
         sizes = f"{bytes_text(written)}" if read is None else f"{bytes_text(read)} → {bytes_text(written)}"
         kept = f"{before:,}" if before == len(scene) else f"{before:,} → {len(scene):,}"

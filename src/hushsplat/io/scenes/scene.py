@@ -10,6 +10,7 @@ from pathlib import Path
 from hushsplat.io.scenes.dot_splat import read_splat, write_splat
 from hushsplat.io.scenes.ply import read_ply, write_ply
 from hushsplat.io.scenes.sog import read_sog
+from hushsplat.io.scenes.sog_levels import write_streamed_sog
 from hushsplat.io.scenes.sog_stream import read_streamed_sog
 from hushsplat.io.scenes.sog_write import write_sog
 from hushsplat.io.scenes.spz import read_spz, write_spz
@@ -72,7 +73,8 @@ def save(gaussians: Gaussians, path: str | os.PathLike[str], *, spz_version: int
 
     Args:
         gaussians: the scene.
-        path: ends in .ply (keeps everything), .splat, .spz or .sog (small and lossy, without payload).
+        path: ends in .ply (keeps everything), .splat, .spz or .sog (small and lossy, without payload); a
+            lod-meta.json makes a streamed SOG with levels of detail in its folder.
         spz_version: 4 (if not given), or 3 for older readers; only for .spz.
 
     Raises:
@@ -86,10 +88,14 @@ def save(gaussians: Gaussians, path: str | os.PathLike[str], *, spz_version: int
             raise SceneError(f"{path}: is no .spz and has no version of it; leave it out.")
         write_spz(gaussians, path, spz_version)
         return
+    if path.name == STREAMED:
+        write_streamed_sog(gaussians, path)
+        return
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
         raise SceneError(
-            f"{path}: cannot write the format '{path.suffix}'; give a name that ends in {', '.join(WRITERS)}."
+            f"{path}: cannot write the format '{path.suffix}'; give a name that ends in {', '.join(WRITERS)}, "
+            f"or {STREAMED}."
         )
     writer(gaussians, path)
 

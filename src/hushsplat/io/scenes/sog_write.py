@@ -34,7 +34,14 @@ def write_sog(gaussians: Gaussians, path: str | os.PathLike[str]) -> None:
         raise SceneError(f"{path}: a SOG bundle of {len(gaussians)} Gaussians is too large; write a PLY.")
     if len(gaussians) and np.log1p(np.abs(gaussians.means).max()) > MAX_LOG:
         raise SceneError(f"{path}: a position of {np.abs(gaussians.means).max():g} is too far away for a SOG.")
-    ordered = gaussians.take(morton_order(gaussians.means))
+    content = packed_sog(gaussians.take(morton_order(gaussians.means)))
+    with atomic_write(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        for name, file in content.items():
+            archive.writestr(zipfile.ZipInfo(name), file)  # a fixed date: the same scene makes the same file
+
+
+def packed_sog(ordered: Gaussians) -> dict[str, bytes]:
+    """The files of a SOG by name, with the Gaussians in the order that they are given in."""
     meta: dict[str, Any] = {"version": 2, "asset": {"generator": "hushsplat"}, "count": len(ordered)}
     if ordered.is_surfels or ordered.antialiased:
         meta["model"] = "2dgs" if ordered.is_surfels else "antialiased"
@@ -45,9 +52,7 @@ def write_sog(gaussians: Gaussians, path: str | os.PathLike[str]) -> None:
     _add_colors(meta, pictures, ordered)
     if ordered.sh_degree:
         _add_higher_bands(meta, pictures, ordered)
-    with atomic_write(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-        for name, content in {META: json.dumps(meta).encode(), **pictures}.items():
-            archive.writestr(zipfile.ZipInfo(name), content)  # a fixed date: the same scene makes the same file
+    return {META: json.dumps(meta).encode(), **pictures}
 
 
 def morton_order(means: Float32[Array, "n 3"]) -> Int[Array, " n"]:
