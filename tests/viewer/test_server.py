@@ -158,6 +158,25 @@ def test_moving_frames_have_a_lower_resolution_and_still_ones_the_full(viewer: V
     assert (sharp["width"], sharp["height"], sharp["scale"]) == (900, 600, 1)
 
 
+def test_held_camera_counts_as_moving_until_it_is_let_go(viewer: Viewer) -> None:
+    async def hold() -> None:
+        async with page(viewer.url) as one:
+            await one.draw("reference")
+            await one.look(SMALL)
+            await one.sharp_frame()
+            await one.send("hold", held=True)
+            await one.look(hushsplat.walk_track().camera(3).resized(96, 64), sequence=1)
+            frame, _ = await one.next("frame")
+            await one.acknowledge(frame)
+            assert frame["moving"] and frame["scale"] < 1
+            assert await one.quiet_for(0.6) == []  # nothing sharper while it is held
+            await one.send("hold", held=False)
+            sharp, _ = await one.sharp_frame()
+            assert sharp["scale"] == 1 and sharp["sequence"] == 1
+
+    run(hold())
+
+
 def test_resolution_of_a_huge_canvas_is_limited(viewer: Viewer) -> None:
     async def visit() -> dict[str, Any]:
         async with page(viewer.url) as one:
@@ -182,6 +201,7 @@ REFUSED = {
     "too long": ('{"type": "' + "x" * 70_000 + '"}', "the limit is 65536"),
     "a list": ("[1]", "expected an object"),
     "no type": ("{}", "type is missing, expected one of look, draw"),
+    "held by no flag": ('{"type": "hold", "held": 1}', "held is 1, expected true or false"),
     "unknown type": ('{"type": "open", "path": "/etc/passwd"}', "type is 'open'"),
     "NaN camera": (LOOK | {"world_from_camera": NAN_POSE}, "not a finite number"),
     "scaled camera": (LOOK | {"world_from_camera": NOT_A_POSE}, "without scale or mirroring"),

@@ -50,16 +50,17 @@ class FrameRenderer:
         self._stream = Stream(entry.engine, entry.scene, [], options=options, band_px=BAND_PX)
         self._draw: Draw | None = None
 
-    def render(self, camera: Camera, draw: Draw, number: int) -> Iterator[RenderedFrame | None]:
+    def render(self, camera: Camera, draw: Draw, number: int, turns: bool = False) -> Iterator[RenderedFrame | None]:
         """The next frame of every side, all from the same noise.
 
-        Gives None between the bands of an `exact` picture, so that other clients can take turns, and the frame at last.
+        Gives None between the parts of a frame, so that other clients can take turns, and the frame at last.
         A caller that does not want the frame any more drops the iterator.
 
         Args:
             camera: to draw from; another picture size keeps a short history.
             draw: methods and settings; a method that stays keeps its state.
             number: of the frame; it seeds the noise.
+            turns: give turns in every frame, not only between the bands of `exact`.
         """
         sides = tuple(Side(self._drawn_by(side.method), side.show) for side in draw.sides)
         names = list(dict.fromkeys(side.method for side in sides))
@@ -67,7 +68,7 @@ class FrameRenderer:
         self._stream.number = number
         with_views = [any(side.method == name and side.show != PICTURE for side in sides) for name in names]
         # Other frames are drawn in one go: taking turns within them would make the pictures of all clients older.
-        takes_turns = "exact" in names
+        takes_turns = turns or "exact" in names
         for frame in self._stream.parts(camera, with_views=with_views):
             if frame is not None:
                 images = {name: image.numpy() for name, image in zip(names, frame.images, strict=True)}

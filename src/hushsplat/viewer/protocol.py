@@ -82,6 +82,13 @@ class Draw:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """Whether a hand is on the camera: then it counts as moving, also while it stands still."""
+
+    held: bool
+
+
+@dataclass(frozen=True)
 class Acknowledge:
     """The page has shown a frame; the next one may be sent."""
 
@@ -122,7 +129,7 @@ class CloseFile:
     """Show the server's own scene again."""
 
 
-Message = Look | Draw | Acknowledge | Probe | Shot | Home | CancelVideo | CloseFile
+Message = Look | Draw | Hold | Acknowledge | Probe | Shot | Home | CancelVideo | CloseFile
 
 
 def parse_message(text: str) -> Message:
@@ -202,6 +209,13 @@ def _side(side: Fields) -> Side:
     return Side(method, show)
 
 
+def _hold(message: Fields) -> Hold:
+    held = message.values.get("held")
+    if not isinstance(held, bool):
+        raise ViewError(f"{message.where}: held is {described(held)}, expected true or false.")
+    return Hold(held)
+
+
 def _acknowledge(message: Fields) -> Acknowledge:
     return Acknowledge(_count(message, "frame"))
 
@@ -243,6 +257,7 @@ def _share(message: Fields, key: str) -> float:
 _PARSERS: dict[str, Callable[[Fields], Message]] = {
     "look": _look,
     "draw": _draw,
+    "hold": _hold,
     "ack": _acknowledge,
     "probe": _probe,
     "shot": _shot,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +27,8 @@ from hushsplat.viewer.service import RenderService, ServiceClosed
 
 IN_FLIGHT = 2  # frames that are drawn or sent and not yet acknowledged
 ACTIVE_STILL_FRAMES = 4  # of hush: the first finds nearly all, a few more the rest
+BETWEEN_SCALE = 0.64  # of the canvas' sides: the first frame after a stop, if frames were smaller before
+DEPTH_EVERY_S = 0.5
 STILL_FRAMES = 128  # of a still camera; more would not be seen
 STILL_AFTER_S = 0.15  # without a new camera, the next frames have the full resolution
 MAX_PIXELS = 2560 * 1600  # of one frame; a larger canvas gets fewer than it has. temporal keeps 128 bytes for each
@@ -53,7 +56,8 @@ class FrameRequest:
         draw: methods and settings.
         version: of both and of the scene; a change counts up.
         scale: of the canvas' sides.
-        moving: whether the camera moved just before.
+        moving: whether the camera moved just before, and a sharper frame follows.
+        depth: of the middle of the picture, world units; None where nothing is.
     """
 
     look: Look
@@ -61,6 +65,7 @@ class FrameRequest:
     version: int
     scale: float
     moving: bool
+    depth: float | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,7 @@ class OutgoingFrame:
             "height": self.rendered.camera.height,
             "scale": round(self.request.scale, 3),
             "moving": self.request.moving,
+            "depth": self.request.depth,
             "still_frames": self.still_frames,
             "still_limit": _still_limit(self.request.draw),
             "sides": [{"method": side.method, "show": side.show} for side in self.rendered.sides],
@@ -109,6 +115,10 @@ class Session:
         self._pace = Pace()
         self._look: Look | None = None
         self._moved_at = -STILL_AFTER_S
+        self._held = False  # a hand is on the camera
+        self._scale = 1.0  # of the last frame
+        self._depth: float | None = None  # of the middle of the picture
+        self._probed_at = -DEPTH_EVERY_S
         self._version = 0  # counts changes of camera, methods, settings and scene
         self._drawn_version = self._failed_version = -1  # the last that was drawn, the last that failed
         self._still_frames = 0  # at full resolution, of this version
@@ -173,6 +183,8 @@ class Session:
             self._handle_look(message)
         elif isinstance(message, Draw):
             self._handle_draw(message)
+        elif isinstance(message, protocol.Hold):
+            self._handle_hold(message)
         elif isinstance(message, protocol.Acknowledge):
             if message.frame in self._unacknowledged:
                 self._unacknowledged.discard(message.frame)
@@ -211,6 +223,13 @@ class Session:
             if before is None or _size(before.camera) != _size(look.camera):
                 self._pace = Pace()
             self._restart()
+
+    def _handle_hold(self, message: protocol.Hold) -> None:
+        if self._held and not message.held:
+            self._moved_at = time.monotonic() - STILL_AFTER_S  # the next frame is sharp
+            self._restart()
+        self._held = message.held
+        self._changed.set()
 
     def _handle_draw(self, draw: Draw) -> None:
         if draw != self.draw:
@@ -258,8 +277,10 @@ class Session:
             await self._outbox.put(OutgoingFrame(rendered, request, self._frames, self._still_frames))
 
     def _count(self, request: FrameRequest, time_ms: float) -> None:
-        if request.moving:
+        if request.moving and request.scale == self._pace.scale:
             self._pace.took(request.scale, time_ms)
+        elif request.moving:
+            return
         elif request.version == self._version:
             self._still_frames += 1
 
@@ -275,12 +296,13 @@ class Session:
 
     async def _wait_for_work(self) -> None:
         while True:
-            moving_s = STILL_AFTER_S - (time.monotonic() - self._moved_at)
+            moving_s = math.inf if self._held else STILL_AFTER_S - (time.monotonic() - self._moved_at)
             finished = self._failed_version == self._version or self._still_frames >= _still_limit(self.draw)
             if self._look is None or finished:
                 timeout = None
             elif moving_s > 0 and self._drawn_version == self._version and _still_limit(self.draw) == 1:
-                timeout = moving_s  # a blended picture changes only with its resolution
+                # A blended picture changes only with its resolution; a hand that holds still needs no more of others.
+                timeout = None if self._held else moving_s
             else:
                 return
             self._changed.clear()
@@ -299,10 +321,21 @@ class Session:
         look, draw, version = self._look, self.draw, self._version
         if look is None:
             raise ViewError("there is no camera to draw from.")
-        moving = time.monotonic() - self._moved_at < STILL_AFTER_S
+        moving = self._held or time.monotonic() - self._moved_at < STILL_AFTER_S
         scale = self._pace.scale if moving and draw.adapt else 1.0
-        work = self._renderer.render(_fitting(look.camera, scale), draw, self._frames)
-        return FrameRequest(look, draw, version, scale, moving), work, next(work)
+        between = not moving and draw.adapt and self._scale < BETWEEN_SCALE
+        if between:  # soon after the stop, before the sharp frame is there
+            scale = BETWEEN_SCALE
+        self._scale = scale
+        self._find_depth(look.camera)
+        work = self._renderer.render(_fitting(look.camera, scale), draw, self._frames, turns=not moving)
+        return FrameRequest(look, draw, version, scale, moving or between, self._depth), work, next(work)
+
+    def _find_depth(self, camera: Camera) -> None:
+        """The depth in the middle of the picture, every now and then: the page flies by it."""
+        now = time.monotonic()
+        if now - self._probed_at > DEPTH_EVERY_S:
+            self._depth, self._probed_at = self.entry.middle_depth(camera, self.service.options.render), now
 
 
 def _encoded(frame: OutgoingFrame) -> list[bytes]:

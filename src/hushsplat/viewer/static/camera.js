@@ -12,6 +12,7 @@ export class Camera extends EventTarget {
     this.fov = 50; // degrees from top to bottom
     this.up = [0, -1, 0];
     this.radius = 1; // of the scene: the measure for all moves
+    this.depth = null; // of the middle of the picture, as the server last saw it
     this.flight = null;
   }
 
@@ -111,6 +112,14 @@ export class Camera extends EventTarget {
     }
     if (V.length(V.subtract(eye, this.pivot)) < 1e4 * this.radius) this.eye = eye;
     this.changed();
+  }
+
+  /** Nearer to a point, which comes to the middle and is what the camera turns about from then on. */
+  towards(point, share = 0.6) {
+    const offset = V.subtract(this.eye, point);
+    const distance = Math.max(share * V.length(offset), Math.min(V.length(offset), 0.02 * this.radius));
+    const eye = V.add(point, V.scale(V.normalized(offset), distance));
+    return { eye, rotation: V.looking(V.scale(offset, -1), this.up), pivot: point };
   }
 
   /** The same direction with a level horizon. */

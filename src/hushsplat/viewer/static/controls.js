@@ -3,6 +3,8 @@
 const TURN = 4.2; // rad for a drag over the picture's shorter side
 const KEY_TURN = 1.3; // rad a second
 const WHEEL = 0.0012; // per px of the wheel
+const WHEEL_SPEED = 0.004; // powers of two per px of the wheel
+const PACE = 0.5; // of the depth ahead a second
 const DOUBLE_TAP_MS = 320, TAP_PX = 22;
 
 export class Controls extends EventTarget {
@@ -36,8 +38,13 @@ export class Controls extends EventTarget {
     this.dispatchEvent(new Event("mode"));
   }
 
-  /** World units a second when flying. */
-  get pace() { return 0.4 * this.#camera.radius * 2 ** this.speed; }
+  /** World units a second when flying: by how far away what is ahead is. */
+  get pace() {
+    const { radius, depth } = this.#camera;
+    return PACE * Math.min(2 * radius, Math.max(0.02 * radius, depth ?? radius)) * 2 ** this.speed;
+  }
+
+  #hold() { this.dispatchEvent(new CustomEvent("hold", { detail: this.#pointers.size > 0 })); }
 
   #turn(x, y) {
     const side = Math.min(this.#canvas.clientWidth, this.#canvas.clientHeight);
@@ -52,6 +59,7 @@ export class Controls extends EventTarget {
     this.#pointers.set(event.pointerId, { x: event.clientX, y: event.clientY, button: event.button, moved: 0 });
     this.#canvas.focus({ preventScroll: true });
     this.dispatchEvent(new Event("grab"));
+    if (this.#pointers.size === 1) this.#hold();
   }
 
   #move(event) {
@@ -81,6 +89,7 @@ export class Controls extends EventTarget {
   #up(event) {
     const held = this.#pointers.get(event.pointerId);
     this.#pointers.delete(event.pointerId);
+    if (held && !this.#pointers.size) this.#hold();
     if (!held || event.pointerType !== "touch" || held.moved > TAP_PX) return;
     const again = event.timeStamp - this.#tap.time < DOUBLE_TAP_MS
       && Math.hypot(event.clientX - this.#tap.x, event.clientY - this.#tap.y) < TAP_PX;
@@ -98,8 +107,9 @@ export class Controls extends EventTarget {
     const lines = event.deltaMode === 1 ? 18 : event.deltaMode === 2 ? 400 : 1;
     const amount = Math.max(-400, Math.min(400, event.deltaY * lines)) * (event.ctrlKey ? 6 : 1);
     this.dispatchEvent(new Event("grab"));
-    if (this.mode === "fly") this.#camera.move(0, 0, -amount * WHEEL * this.pace);
-    else this.#camera.dolly(Math.exp(amount * WHEEL));
+    if (this.mode === "orbit") return this.#camera.dolly(Math.exp(amount * WHEEL));
+    this.speed = Math.min(4, Math.max(-4, this.speed - amount * WHEEL_SPEED));
+    this.dispatchEvent(new Event("mode"));
   }
 
   #key(event, down) {

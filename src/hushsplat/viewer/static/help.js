@@ -4,8 +4,8 @@ export const HELP = [
   ["Look around", [
     ["drag, one finger", "turn about the pivot (orbit) or on the spot (fly)"],
     ["right drag, ⇧ drag, two fingers", "move sideways"],
-    ["wheel, pinch", "nearer and farther"],
-    ["double click, double tap", "turn about this point from now on"],
+    ["wheel, pinch", "nearer and farther; when flying the wheel sets the speed"],
+    ["double click, double tap", "glide to this point and turn about it"],
     ["← ↑ → ↓", "turn"],
     ["W A S D", "move; Q E down and up, ⇧ faster"],
     ["+ −", "nearer and farther"],
@@ -31,6 +31,7 @@ export const HELP = [
     ["space", "play and pause"],
     ["K", "key pose here"],
     ["Delete", "remove the chosen key"],
+    ["Z", "undo the last change of the track"],
     ["I O", "on the strip: begin and end here"],
   ]],
   ["Keep", [

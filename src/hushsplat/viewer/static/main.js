@@ -63,8 +63,10 @@ stage.addEventListener("shown", ({ detail: header }) => {
   const sent = sentAt.get(header.sequence);
   panel.showFrameInfo(header, sent === undefined || header.still_frames > 1 ? null : performance.now() - sent);
   sentAt.delete(header.sequence);
+  camera.depth = header.depth;
   clearTimeout(restTimer);
-  restTimer = setTimeout(() => panel.showResting(), 1500);
+  const rests = !header.moving && header.still_frames >= header.still_limit;
+  if (rests) restTimer = setTimeout(() => panel.showResting(), 1500);
 });
 
 // --- messages of the server
@@ -147,8 +149,7 @@ connection.addEventListener("probe", ({ detail: { request, point } }) => {
   if (!probes.delete(request)) return;
   if (!point) return void note("there is nothing to turn about");
   controls.setMode("orbit");
-  camera.pivot = point;
-  camera.changed();
+  camera.flyTo(camera.towards(point), 0.7);
   showPivot(null, 1600);
 });
 
@@ -165,6 +166,7 @@ function showPivot(_, ms = 500) {
   clearTimeout(pivotTimer);
   pivotTimer = setTimeout(() => ring.classList.remove("seen"), ms);
 }
+controls.addEventListener("hold", ({ detail: held }) => connection.send({ type: "hold", held }));
 controls.addEventListener("grab", () => {
   timeline.pause();
   camera.flight = null;
@@ -255,7 +257,7 @@ const KEYS = {
   m: () => panel.nextMethod(1), M: () => panel.nextMethod(-1), x: () => panel.toggleSplit(), v: () => panel.nextView(1), V: () => panel.nextView(-1),
   ",": () => stage.move(-0.03), ".": () => stage.move(0.03), g: () => toggleSettings(),
   t: () => timeline.toggle(), b: () => timeline.toggleRecording(), " ": () => timeline.togglePlay(), k: () => timeline.addKey(),
-  Delete: () => timeline.removeKey(), p: takeShot, c: copyLink, "?": () => $("keys-help").showModal(),
+  Delete: () => timeline.removeKey(), z: () => timeline.undo(), p: takeShot, c: copyLink, "?": () => $("keys-help").showModal(),
   Escape: () => { toggleSettings(false); timeline.toggle(false); },
 };
 addEventListener("keydown", (event) => {

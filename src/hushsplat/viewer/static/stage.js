@@ -1,5 +1,7 @@
 // The canvas: shows the newest frame, one side or two, and acknowledges it.
 
+const PHONE_RATIO = 1.5; // pixels of a phone are small, and its server is the same as everybody's
+
 export class Stage extends EventTarget {
   #context;
   #bitmaps = [];
@@ -22,7 +24,7 @@ export class Stage extends EventTarget {
 
   #watchSize() {
     const observer = new ResizeObserver(([entry]) => {
-      const exact = entry.devicePixelContentBoxSize?.[0], ratio = devicePixelRatio || 1;
+      const exact = entry.devicePixelContentBoxSize?.[0], ratio = Math.min(devicePixelRatio || 1, matchMedia("(pointer: coarse)").matches ? PHONE_RATIO : Infinity);
       // The exact box can be off by a rounding only; where it is off by more it has missed the ratio.
       const pixels = (device, css) => (device && Math.abs(device - css * ratio) < 2 ? device : Math.round(css * ratio));
       const width = pixels(exact?.inlineSize, entry.contentRect.width), height = pixels(exact?.blockSize, entry.contentRect.height);

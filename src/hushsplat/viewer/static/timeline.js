@@ -9,10 +9,12 @@ const $ = (id) => document.getElementById(id);
 const NEXT_KEY_S = 2; // between keys that are added one after the other
 const HELD_MS = 100; // a camera that rests this long while recording gets a pose before it moves on
 const MOST_KEYS_DRAWN = 400;
+const MOST_UNDONE = 100;
 
 export class Timeline {
   #frame = 0;
   #lastMoved = 0;
+  #before = []; // tracks to go back to
 
   constructor(camera, stage, session) {
     this.camera = camera;
@@ -71,8 +73,24 @@ export class Timeline {
     this.set(new Track(keys, this.camera.fov));
   }
 
+  /** Keep the track as it is before a change, for `undo`. */
+  #remember() {
+    this.#before.push({ keys: this.track.keys.map((key) => ({ ...key })), fov: this.track.fov, range: [...this.range], time: this.time });
+    if (this.#before.length > MOST_UNDONE) this.#before.shift();
+  }
+
+  undo() {
+    const before = this.#before.pop();
+    if (!before) return void note("there is nothing to undo");
+    this.toggle(true);
+    this.track = new Track(before.keys, before.fov);
+    [this.range, this.time, this.chosen] = [before.range, before.time, -1];
+    this.reflect();
+  }
+
   /** Another track; the playhead goes to its end. */
   set(track) {
+    this.#remember();
     this.track = track;
     this.range = [track.start, track.end];
     this.time = track.end;
@@ -134,6 +152,7 @@ export class Timeline {
 
   addKey() {
     this.toggle(true);
+    this.#remember();
     if (this.track.empty) this.track = new Track([], this.camera.fov);
     const last = this.track.end;
     const atEnd = !this.track.empty && !this.following && this.time >= last - 0.02;
@@ -160,6 +179,7 @@ export class Timeline {
 
   removeKey() {
     if (this.chosen < 0 || this.track.empty) return;
+    this.#remember();
     this.track.remove(this.chosen);
     this.chosen = Math.min(this.chosen, this.track.keys.length - 1);
     this.range = [Math.max(this.range[0], this.track.start), Math.min(this.range[1], this.track.end)];
@@ -170,6 +190,7 @@ export class Timeline {
   setKey() {
     const key = this.track.keys[this.chosen];
     if (!key) return;
+    this.#remember();
     this.track.keys[this.chosen] = Track.key(key.time, this.camera);
     this.time = key.time;
     note("the key is set to this camera");
@@ -250,7 +271,7 @@ export class Timeline {
     $("key-set").onclick = () => this.setKey();
     $("key-remove").onclick = () => this.removeKey();
     $("simplify").onclick = () => {
-      this.set(this.track.simplified(this.camera.radius));
+      this.set(this.track.simplified(this.camera.distance, this.stage.canvas.clientHeight));
       note(`${this.track.keys.length} keys are left`);
     };
     $("trim").onclick = () => this.set(this.track.trimmed(...this.range));
@@ -266,7 +287,7 @@ export class Timeline {
       const box = rail.getBoundingClientRect();
       return this.track.start + ((event.clientX - box.left) / box.width) * this.span;
     };
-    const drag = (element, onMove) => {
+    const drag = (element, onMove, keys = false) => {
       element.addEventListener("pointerdown", (event) => {
         if (this.track.empty) return;
         event.stopPropagation();
@@ -274,6 +295,7 @@ export class Timeline {
         rail.focus({ preventScroll: true });
         rail.setPointerCapture(event.pointerId);
         const move = (moved) => onMove(timeAt(moved));
+        if (keys) this.#remember();
         this.heldSpan = this.span; // the rail keeps its measure while something moves on it
         move(event);
         rail.addEventListener("pointermove", move);
@@ -295,7 +317,7 @@ export class Timeline {
       if (Math.abs(time - this.track.keys[index].time) > 0.004 * this.span) this.track.shift(index, time);
       if (whole) this.range[1] = this.track.end;
       this.seek(this.track.keys[index].time);
-    });
+    }, true);
     rail.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: -1 / 30, ArrowRight: 1 / 30, PageDown: -1, PageUp: 1, Home: -1e9, End: 1e9 }[event.key];
       if (step !== undefined) {

@@ -2,6 +2,7 @@
 import * as V from "./vectors.js";
 
 const LIMIT = 1.5; // of the tangents, as in the package's splines: curves stay near their chords
+const TOLERANCE_PX = 8; // of a simplified track: less than a hand shakes
 const DENSE_S = 0.12; // a recording has its poses closer than this
 const FRAMES_A_SECOND = 30; // of the frames that a saved track of a few keys is written with
 
@@ -73,11 +74,19 @@ export class Track {
     return new Track(keys, this.fov);
   }
 
-  /** The few keys that matter: the curve through them stays close to this track. */
-  simplified(unit, tolerance = 0.01) {
+  /** The few keys that matter: what is at this distance moves by at most so many pixels of a picture of this height. */
+  simplified(distance, height, tolerance = TOLERANCE_PX) {
     const { keys } = this;
     const kept = new Set([0, keys.length - 1]);
-    const error = (a, b) => V.length(V.subtract(a.eye, b.eye)) / unit + 0.5 * V.length(V.subtract(V.rotationOf(b.q)[2], V.rotationOf(a.q)[2]));
+    const focal = (0.5 * height) / Math.tan((this.fov * Math.PI) / 360);
+    const error = (a, b) => {
+      const [right, down, forward] = V.rotationOf(a.q), turned = V.rotationOf(b.q);
+      const off = [forward, V.add(forward, V.scale(right, 0.5)), V.add(forward, V.scale(down, 0.5))].map((ray) => {
+        const offset = V.subtract(V.add(a.eye, V.scale(ray, distance)), b.eye), depth = Math.max(V.dot(offset, turned[2]), 1e-3 * distance);
+        return Math.hypot(V.dot(offset, turned[0]) / depth - V.dot(ray, right), V.dot(offset, turned[1]) / depth - V.dot(ray, down));
+      });
+      return focal * Math.max(...off);
+    };
     for (;;) {
       const few = new Track([...kept].sort((a, b) => a - b).map((index) => keys[index]), this.fov);
       let worst = -1, most = tolerance;
