@@ -17,6 +17,7 @@ from hushsplat.engines.base import engine
 from hushsplat.io.progress import listening
 from hushsplat.io.scenes.scene import load, save
 from hushsplat.io.scenes.sog_stream import Leaf, StreamedSog
+from hushsplat.types.camera import Camera
 from hushsplat.types.errors import SceneError
 from hushsplat.viewer.launch import waiting
 from hushsplat.viewer.refine import Refiner
@@ -47,20 +48,34 @@ def streamed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "lod-meta.json"
 
 
-def middle(leaf: Leaf) -> np.ndarray:
-    return (leaf.low + leaf.high) / 2
+def beside(leaf: Leaf, other: Leaf) -> Camera:
+    """A camera on the far side of a leaf, which sees both."""
+    middle, there = ((one.low + one.high) / 2 for one in (leaf, other))
+    return Camera.look_at(middle + 4 * (middle - there), middle, (0, -1, 0), width=96, height=64, fov_y_deg=50.0)
 
 
 def test_levels_are_finer_near_the_eye_and_within_the_budget(streamed: Path) -> None:
     sog = StreamedSog(streamed)
     assert sog.coarsest == [1, 1] and len(sog.read(sog.coarsest)) == 200
     for near, expected in ((0, [0, 1]), (1, [1, 0])):
-        levels = sog.near(middle(sog.leaves[near]), 1000)
+        levels = sog.near(beside(sog.leaves[near], sog.leaves[1 - near]), 1000)
         assert levels == expected and len(sog.read(levels)) == 900
-    assert sog.near(middle(sog.leaves[0]), 899) == [1, 1]
-    assert sog.near(middle(sog.leaves[0]), 10_000) == [0, 0]
+    assert sog.near(beside(*sog.leaves), 899) == [1, 1]
+    assert sog.near(beside(*sog.leaves), 10_000) == [0, 0]
     both = (np.sort(scene.means, axis=0) for scene in (sog.read([0, 0]), load(streamed, lod=0)))
     np.testing.assert_array_equal(*both)
+
+
+def test_what_is_not_in_the_picture_counts_a_tenth(streamed: Path) -> None:
+    sog = StreamedSog(streamed)
+    for leaf in sog.leaves:
+        middle = (leaf.low + leaf.high) / 2
+        eye = middle - np.array([0, 0, 2 * np.linalg.norm(leaf.high - leaf.low)])
+        ahead, back = (
+            Camera.look_at(eye, eye + side * (middle - eye), (0, -1, 0), width=96, height=64, fov_y_deg=20.0)
+            for side in (1, -1)
+        )
+        assert leaf.angle(ahead) == pytest.approx(10 * leaf.angle(back))
 
 
 def test_what_is_there_is_not_read_again(streamed: Path) -> None:

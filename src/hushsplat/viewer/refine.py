@@ -15,6 +15,7 @@ from hushsplat.viewer.service import RenderService
 
 CHECK_S = 0.25  # how often resting clients are looked for
 MOST_GAUSSIANS = 4_000_000  # ours: `hush` at 1440×900 draws so many in about a second on two cores
+FIRST_GAUSSIANS, GROWTH = 300_000, 4  # of the first refinement, and how many times more in the next
 MEMORY_SHARE = 0.4  # of what is free
 ENGINE_BYTES = 105  # per Gaussian, docs/rendering.md
 
@@ -38,6 +39,7 @@ class Refiner:
         self._streamed = streamed
         self._budget = budget
         self._levels = streamed.coarsest
+        self._allowed = min(budget, FIRST_GAUSSIANS)  # grows to the budget, so that something better is there soon
 
     async def run(self, resting: Callable[[], Camera | None], show: Callable[[SceneEntry], Awaitable[None]]) -> None:
         """Until it is cancelled; `resting` gives the camera of a client whose picture is finished."""
@@ -46,7 +48,8 @@ class Refiner:
             camera = resting()
             if camera is None:
                 continue
-            levels = self._streamed.near(camera.position, self._budget)
+            levels = self._streamed.near(camera, self._allowed)
+            self._allowed = min(self._budget, GROWTH * self._allowed)
             if levels != self._levels:
                 self._levels = levels
                 await show(await self._service.read(self._entry))

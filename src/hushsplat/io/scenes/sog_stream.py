@@ -17,10 +17,13 @@ from hushsplat.io.progress import part
 from hushsplat.io.scenes.sog import MAX_COUNT, read_sog
 from hushsplat.io.scenes.sog_members import FolderMembers, plain_name
 from hushsplat.io.strict_json import Fields, parse_json_object
+from hushsplat.types.camera import Camera
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians
 
 LOD_META_BYTES_MAX = 16 << 20  # ours: a leaf takes 2 KiB and stands for 30,000 Gaussians
+NEAREST_SIZES = 0.4  # ours: most of a leaf that the camera is in is not nearer than this share of its size
+UNSEEN_SHARE = 0.1  # ours: what is beside or behind the picture counts so much, until one turns
 MAX_LEVELS = 64  # ours: each level halves the scene or more
 
 Run = tuple[int, int, int]  # index of a file, first Gaussian, number of Gaussians
@@ -63,11 +66,17 @@ class Leaf:
     high: Float64[Array, " 3"]
     runs: dict[int, Run]
 
-    def angle(self, eye: Float64[Array, " 3"]) -> float:
-        """How large it is seen from there: size over distance."""
+    def angle(self, camera: Camera) -> float:
+        """How large it is seen: size over distance, and less where it is not in the picture."""
+        eye, forward = camera.position, camera.world_from_camera[:3, 2]
         size = max(float(np.linalg.norm(self.high - self.low)), 1e-9)
         distance = float(np.linalg.norm(eye - np.clip(eye, self.low, self.high)))
-        return size / max(distance, 0.05 * size)
+        offset = (self.low + self.high) / 2 - eye
+        along = float(offset @ forward)
+        across = float(np.linalg.norm(offset - along * forward))
+        slope = 0.5 * float(np.hypot(camera.width / camera.fx, camera.height / camera.fy))  # of the corners
+        is_seen = along > -size / 2 and across - size / 2 < (along + size / 2) * slope
+        return size / max(distance, NEAREST_SIZES * size) * (1.0 if is_seen else UNSEEN_SHARE)
 
 
 class StreamedSog:
@@ -87,14 +96,14 @@ class StreamedSog:
         """The coarsest level of each leaf."""
         return [max(leaf.runs) for leaf in self.leaves]
 
-    def near(self, eye: Float64[Array, " 3"], budget: int) -> list[int]:
+    def near(self, camera: Camera, budget: int) -> list[int]:
         """A level for each leaf: the coarsest Gaussians in the picture are refined first, while the budget lasts."""
         levels = self.coarsest
         left = budget - sum(leaf.runs[level][2] for leaf, level in zip(self.leaves, levels, strict=True))
 
         def entry(index: int) -> tuple[float, int]:
             leaf = self.leaves[index]
-            return -leaf.angle(eye) / np.sqrt(max(leaf.runs[levels[index]][2], 1)), index  # between two Gaussians
+            return -leaf.angle(camera) / np.sqrt(max(leaf.runs[levels[index]][2], 1)), index  # between two Gaussians
 
         queue = [entry(index) for index in range(len(self.leaves))]
         heapify(queue)
