@@ -1,5 +1,6 @@
 """The first command, on a scene small enough for a test."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,10 @@ def test_the_demo_ends_in_a_page_a_video_and_a_table(
     out, _ = capsys.readouterr()
     for said in (f"{folder}/report.html", f"{folder}/side-by-side.mp4", f"{folder}/results.json", "temporal-zero-shot"):
         assert said in out
-    assert (folder / "report.html").read_text().count("<video") == 1
+    text = (folder / "report.html").read_text()
+    assert text.count("<video") == 2 and text.index("autoplay loop muted") < text.index("<table")
+    left, right, share = re.findall(r"<b>([\d.]+)", text)
+    assert float(right) > float(left) + 5 and float(share) > 0  # dB to the sorted picture
     assert (folder / "side-by-side.mp4").stat().st_size > 1000
     rows = read_results(folder / "results.json").rows
     assert [row["method"] for row in rows] == ["raw", "st-taa", "svgf", "temporal-zero-shot"]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from hushsplat.evaluation.draw_jobs import DRAWN_METRICS
 from hushsplat.evaluation.experiments import FrameSelection, methods_of, track_shot, track_tasks
+from hushsplat.evaluation.loop import FPS as LOOP_FPS
+from hushsplat.evaluation.loop import write_loop
 from hushsplat.evaluation.motions import named_track
 from hushsplat.evaluation.plan import EvaluationOptions
 from hushsplat.evaluation.report import write_report
@@ -20,6 +22,7 @@ from hushsplat.scenes import DEMO, demo_scene
 
 TRACK = "walk"
 WIDTH, HEIGHT = 480, 320  # px: five methods take two cores two minutes
+LOOP_TRACK, LOOP_SIZE = "orbit", (720, 480)  # of the video that the page opens with
 FPS, EVERY = 60.0, 3  # frames a second that are drawn; every EVERY-th is scored and in the video
 
 
@@ -57,6 +60,10 @@ def run_demo(
         on_plan=on_plan,
     )
     page, video = folder / "report.html", folder / "side-by-side.mp4"
-    write_report([results], page)
+    around = named_track(LOOP_TRACK, scene).resampled(LOOP_FPS).resized(*LOOP_SIZE)
+    if frames is not None:
+        around = around.resampled(LOOP_FPS, max(1.0, len(around) / frames))
+    loop = write_loop(scene.gaussians, around, folder / "loop.mp4")
+    write_report([results], page, top=loop.html())
     shutil.copyfile(results.asset_path(next(a for a in results.assets if a["kind"] == "video")), video)
     return DemoFiles(results, page, video)

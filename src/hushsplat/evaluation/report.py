@@ -43,17 +43,17 @@ WRITERS: dict[str, Callable[[Sequence[Results]], str]] = {
 }
 
 
-def write_report(found: Sequence[Results], path: Path) -> None:
-    """Write what the suffix asks for: a page, or only the tables."""
+def write_report(found: Sequence[Results], path: Path, top: str = "") -> None:
+    """Write what the suffix asks for: a page, or only the tables; `top` is HTML that a page begins with."""
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
         raise EvaluationError(f"{path}: cannot write '{path.suffix}'; end the name in {', '.join(WRITERS)}.")
-    content = writer(found)
+    content = page(found, top) if top else writer(found)
     with atomic_write(path) as temporary:
         temporary.write_text(content, encoding="utf-8")
 
 
-def page(found: Sequence[Results]) -> str:
+def page(found: Sequence[Results], top: str = "") -> str:
     """The whole page; it loads nothing from anywhere."""
     parts = files("hushsplat").joinpath("evaluation", "page")
     style, script = (parts.joinpath(name).read_text("utf-8") for name in ("report.css", "report.js"))
@@ -63,7 +63,7 @@ def page(found: Sequence[Results]) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>hushsplat: {escape(', '.join(titles))}</title><style>{style}</style></head><body>"
-        f"<header><h1>hushsplat</h1><p>{escape(_headline(found))}</p></header><main>{body}</main>"
+        f"<header><h1>hushsplat</h1><p>{escape(_headline(found))}</p></header>{top}<main>{body}</main>"
         f"<footer>{_about(found)}</footer><script>{script}</script></body></html>\n"
     )
 
