@@ -231,7 +231,9 @@ def test_dropped_scene_opens_and_closes(page: Page, scene: Gaussians, tmp_path: 
 @pytest.mark.parametrize(
     ("name", "body", "said"),
     [
-        ("cat.jpg", b"\xff\xd8 a cat", "cat.jpg: is no scene"),
+        ("cat.jpg", b"\xff\xd8 a cat", "cat.jpg: is a picture; drop a .ply"),
+        ("garden.zip", b"PK", "garden.zip: is an archive; unpack it first"),
+        ("garden.xyz", b"1 2 3", "garden.xyz: is no scene; drop a .ply"),
         ("walk.json", b"{}", "walk.json: format is missing"),
         ("other.png", b"\x89PNG\r\n\x1a\n", "other.png: is no screenshot of hushsplat"),
     ],

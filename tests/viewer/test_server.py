@@ -177,6 +177,23 @@ def test_held_camera_counts_as_moving_until_it_is_let_go(viewer: Viewer) -> None
     run(hold())
 
 
+def test_pictures_are_not_refined_beside_a_video(viewer: Viewer) -> None:
+    async def visit() -> None:
+        async with page(viewer.url) as one:
+            await one.draw("mean")
+            viewer.service.videos_running += 1
+            try:
+                await one.look(SMALL)
+                frame, _ = await one.sharp_frame()
+                assert frame["still_frames"] == 1
+                assert await one.quiet_for(0.8) == []
+            finally:
+                viewer.service.videos_running -= 1
+            frame, _ = await one.sharp_frame(at_least=5)
+
+    run(visit())
+
+
 def test_resolution_of_a_huge_canvas_is_limited(viewer: Viewer) -> None:
     async def visit() -> dict[str, Any]:
         async with page(viewer.url) as one:

@@ -67,6 +67,7 @@ class RenderService:
         self.options = options
         self.weights = default_weights() if options.weights is None else options.weights
         self.files_open = 0
+        self.videos_running = 0  # pages do not refine their pictures beside one
         self._drawing = ThreadPoolExecutor(1, "hushsplat-draw")
         self._encoding = ThreadPoolExecutor(2, "hushsplat-encode")
         self._reading = ThreadPoolExecutor(1, "hushsplat-read")
@@ -95,7 +96,11 @@ class RenderService:
 
     async def make_video(self, work: Callable[[], Result]) -> Result:
         """Run work that makes a video; two at a time, others wait."""
-        return await _result_of(self._videos, work)
+        self.videos_running += 1
+        try:
+            return await _result_of(self._videos, work)
+        finally:
+            self.videos_running -= 1
 
     async def release_memory(self) -> None:
         """No clients: release pooled frame buffers."""

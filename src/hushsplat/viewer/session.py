@@ -29,6 +29,7 @@ IN_FLIGHT = 2  # frames that are drawn or sent and not yet acknowledged
 ACTIVE_STILL_FRAMES = 4  # of hush: the first finds nearly all, a few more the rest
 BETWEEN_SCALE = 0.64  # of the canvas' sides: the first frame after a stop, if frames were smaller before
 DEPTH_EVERY_S = 0.5
+VIDEO_CHECK_S = 0.5  # how often a picture that waits for a video to be drawn looks whether it is
 STILL_FRAMES = 128  # of a still camera; more would not be seen
 STILL_AFTER_S = 0.15  # without a new camera, the next frames have the full resolution
 MAX_PIXELS = 2560 * 1600  # of one frame; a larger canvas gets fewer than it has. temporal keeps 128 bytes for each
@@ -300,6 +301,8 @@ class Session:
             finished = self._failed_version == self._version or self._still_frames >= _still_limit(self.draw)
             if self._look is None or finished:
                 timeout = None
+            elif self._still_frames > 0 and self.service.videos_running > 0:
+                timeout = VIDEO_CHECK_S
             elif moving_s > 0 and self._drawn_version == self._version and _still_limit(self.draw) == 1:
                 # A blended picture changes only with its resolution; a hand that holds still needs no more of others.
                 timeout = None if self._held else moving_s

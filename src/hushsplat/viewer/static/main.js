@@ -184,13 +184,18 @@ connection.addEventListener("shot", ({ detail: { parts } }) => {
   note("saved, with its camera inside");
 });
 
+const SCENES = /\.(ply|splat|spz|sog)$/i;
+const KINDS = [[/\.(jpe?g|webp|gif|heic|tiff?)$/i, "a picture"], [/\.(mp4|mov|webm)$/i, "a video"], [/\.(zip|7z|rar|gz)$/i, "an archive; unpack it first"]];
+const kindOf = ({ name }) => KINDS.find(([suffix]) => suffix.test(name))?.[1] ?? "no scene";
+
 async function openFile(file) {
   if (/\.(json|csv)$/i.test(file.name)) return timeline.load(file);
   if (/\.png$/i.test(file.name)) {
     const text = await trackInPng(file);
     if (!text) return void showError(`${file.name}: is no screenshot of hushsplat; there is no camera inside.`);
-    return timeline.load(new File([text], file.name));
+    return timeline.load(new File([text], file.name), "back to where it was taken");
   }
+  if (!SCENES.test(file.name)) return void showError(`${file.name}: is ${kindOf(file)}; drop a .ply, .splat, .spz or .sog file, a track or a screenshot.`);
   const limit = panel.limits?.max_upload_bytes;
   if (limit && file.size > limit) return void showError(`${file.name}: is larger than the ${Math.round(limit / 2 ** 20)} MB that this viewer takes.`);
   const progress = note(`opening ${file.name}`);
@@ -216,6 +221,8 @@ addEventListener("drop", (event) => {
   event.preventDefault();
   dragDepth = 0;
   $("drop").hidden = true;
+  const entry = event.dataTransfer.items[0]?.webkitGetAsEntry?.();
+  if (entry?.isDirectory) return void showError(`${entry.name}: is a folder; drop a file of it, or start the viewer with its name.`);
   if (event.dataTransfer.files[0]) openFile(event.dataTransfer.files[0]);
 });
 
