@@ -104,7 +104,7 @@ def test_a_scene_without_payload_is_drawn_zero_shot_and_a_note_says_so() -> None
     found = methods_of(("mean", "temporal", "temporal-zero-shot"), scene, 64, notes)
     assert [(method.name, method.samples) for method in found] == [("mean", 64), ("temporal-zero-shot", 0)]
     assert notes == ["synth:2k has no payload for temporal; temporal-zero-shot draws it."]
-    with pytest.raises(EvaluationError, match=r"--methods takes of raw, exact, .*, got 'blurry'"):
+    with pytest.raises(EvaluationError, match=r"--methods takes of hush, .*, got 'blurry'"):
         methods_of(("blurry",), scene, 64, [])
     payload = np.zeros((len(scene.gaussians), 10), dtype=np.float32)
     trained = replace(scene, gaussians=replace(scene.gaussians, payload=payload))
