@@ -84,7 +84,7 @@ class Render:
     weights: MaybePath = None  # of paper and temporal: a .safetensors file; the package's own if not said
     denoiser: DenoiserSettings = field(default_factory=DenoiserSettings)
     samples: int = 1  # of raw and what denoises it: samples per pixel and frame
-    sampler: Sampler = "independent"  # how the samples of many frames relate
+    sampler: Sampler = "stratified"  # how the samples of many frames relate
     seed: int = 0  # another seed, another noise
     frame: int = 0  # number of the (first) frame, each frame has its own noise
     background: Color = "black"  # behind the scene, RGB 0..1
