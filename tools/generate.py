@@ -3,7 +3,7 @@
     python tools/generate.py [--check]
 
 From settings, state layouts, views, passes and weights come: the native header and its binding, the engine's stub, the
-WGSL structs, the tables of docs/denoiser.md and docs/hush.md, and the viewer's sliders. A test fails when a file has drifted.
+WGSL structs, the tables of docs/denoiser.md and docs/hush.md, and the viewer's sliders. A test fails when they drift.
 """
 
 from __future__ import annotations
