@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,29 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("real scenes: set HUSHSPLAT_DATA to their folder (see tests/README.md)")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def gpu():
+    """The gpu engine on the first adapter as it is used; tests that need it say so when there is none."""
+    return _gpu_engine()
+
+
+@pytest.fixture(scope="session")
+def exact_gpu():
+    """The same with exact depth and colours of 32 bits: what the cpu engine computes."""
+    return _gpu_engine(exact=True)
+
+
+def _gpu_engine(**options):
+    if find_spec("wgpu") is None:
+        pytest.skip("needs wgpu: pip install '.[dev,gpu]'")
+    from hushsplat.engines.webgpu.adapters import adapters
+    from hushsplat.engines.webgpu.engine import GpuEngine
+
+    if not adapters():
+        pytest.skip("needs a GPU adapter: install mesa-vulkan-drivers for a software one")
+    return GpuEngine(**options)
 
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")

@@ -20,6 +20,7 @@ from hushsplat.types.options import Noise, RenderOptions
 ENGINES = {  # name: module that has its class as ENGINE
     "cpu": "hushsplat.engines.cpu.engine",
     "torch": "hushsplat.engines.torch.engine",
+    "gpu": "hushsplat.engines.webgpu.engine",
 }
 
 
