@@ -64,9 +64,12 @@ def source(name: str) -> str:
 
 @cache
 def struct_fields(shader: str, struct: str) -> tuple[tuple[str, str], ...]:
-    """Name and type of each field of a struct that a shader declares; all have four bytes."""
+    """Name and type of each field of a struct that a shader declares; all have four bytes.
+
+    An underscore at the end, which keeps a reserved word of WGSL apart, is no part of the name.
+    """
     bodies = dict(STRUCT.findall(source(shader)))
-    return tuple(FIELD.findall(bodies[struct]))
+    return tuple((name.rstrip("_"), kind) for name, kind in FIELD.findall(bodies[struct]))
 
 
 def packed(shader: str, struct: str, values: Mapping[str, Any]) -> bytes:
@@ -149,7 +152,7 @@ class Work:
         onto.set_pipeline(step.pipeline)
         onto.set_bind_group(0, step.bound(resources))
 
-    def run(self, step: Pass, groups: tuple[int, int], **resources: Any) -> None:
+    def run(self, step: Pass, groups: tuple[int, int], /, **resources: Any) -> None:
         """A compute pass over so many workgroups."""
         if self._compute is None:
             self._compute = self.encoder.begin_compute_pass()
@@ -187,7 +190,7 @@ class Device:
         try:
             self.native = offered.request_device_sync(required_features=features, required_limits=LIMITS | larger)
         except RuntimeError as error:
-            raise RenderError(f"{adapter} cannot be used: {_first_line(error)}; choose another adapter.") from None
+            raise RenderError(f"{adapter} cannot be used: {_cause(error)}; choose another adapter.") from None
         self.features = frozenset(features)
         self.most_bytes = min(larger.values())  # of one buffer
         self._pools: dict[int, Pool] = defaultdict(Pool)
@@ -304,7 +307,7 @@ def reported(adapter: Adapter) -> Iterator[None]:
             f"{adapter} is out of memory; draw a smaller picture or scene, or use the cpu engine."
         ) from None
     except (wgpu.GPUError, RuntimeError) as error:
-        raise RenderError(f"{adapter} failed: {_first_line(error)}; use the cpu engine.") from error
+        raise RenderError(f"{adapter} failed: {_cause(error)}; use the cpu engine.") from error
 
 
 def groups_of(count: int, size: int) -> int:
@@ -312,6 +315,7 @@ def groups_of(count: int, size: int) -> int:
     return -(-count // size)
 
 
-def _first_line(error: Exception) -> str:
+def _cause(error: Exception) -> str:
+    """The last line of what wgpu says: it goes from the call down to the cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0].rstrip(".:") if lines else type(error).__name__
+    return lines[-1].rstrip(".:") if lines else type(error).__name__

@@ -7,6 +7,7 @@ from typing import Any
 from jaxtyping import Float32
 from numpy import ndarray as Array
 
+from hushsplat.engines.webgpu import baselines, denoise
 from hushsplat.engines.webgpu import scene as scenes
 from hushsplat.engines.webgpu.adapters import choose
 from hushsplat.engines.webgpu.device import Device, reported
@@ -14,6 +15,7 @@ from hushsplat.engines.webgpu.handles import GpuImage, GpuObservation, GpuVisibi
 from hushsplat.engines.webgpu.raster import Rasterizer
 from hushsplat.engines.webgpu.scene import GpuScene
 from hushsplat.spec.denoisers import ConfiguredDenoiser
+from hushsplat.spec.state import check_state_of, resized
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError
 from hushsplat.types.gaussians import Gaussians
@@ -68,8 +70,12 @@ class GpuEngine:
         options: RenderOptions,
         with_views: bool = False,
     ) -> tuple[Any, Any]:
-        """Not yet."""
-        raise RenderError(f"the gpu engine does not run {denoiser.name}; use the cpu engine.")
+        """One frame: the paper's passes, or a baseline."""
+        check_state_of(state, denoiser.name)
+        step = denoise.step if denoiser.layout.name == "temporal" else baselines.step
+        with reported(self.adapter):
+            observation = denoise.observation_on(self.device, observation, camera)
+            return step(self.device, denoiser, observation, camera, state, with_views)
 
     def draw_active_set(
         self,
@@ -84,8 +90,12 @@ class GpuEngine:
         raise RenderError(f"the gpu engine does not draw {denoiser.name}; use the cpu engine.")
 
     def resize(self, state: Any, camera: Camera) -> Any:
-        """No denoiser, no state."""
-        raise RenderError("the gpu engine keeps no state; use the cpu engine.")
+        """A temporal state at another picture size with a short history, resized on the host; baselines start anew."""
+        if (state.camera.width, state.camera.height) == (camera.width, camera.height):
+            return state
+        if state.layout.name != "temporal":
+            return None
+        return denoise.GpuState.from_numpy(self.device, resized(state.numpy(), camera))
 
     def render(
         self, scene: GpuScene, camera: Camera, method: str, options: RenderOptions, with_depth: bool = True

@@ -170,7 +170,7 @@ class Rasterizer:
         work.run(scatter, grid, page=page.uniform, bucket=bucket, histogram=histogram, order=order)
         return Ordered(page, order, arguments)
 
-    def _draw(self, work: Work, drawing: Any, step: Pass, ordered: Ordered, **resources: Any) -> None:
+    def _draw(self, work: Work, drawing: Any, step: Pass, ordered: Ordered, /, **resources: Any) -> None:
         page = ordered.page
         resources |= {"page": page.uniform, "fixed": page.fixed}
         work.bind(drawing, step, {**resources, "order": ordered.order, "draw_arguments": ordered.arguments})
