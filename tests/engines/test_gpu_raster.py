@@ -151,7 +151,7 @@ def test_only_reference_is_blended_and_of_one_page(gpu) -> None:
     with pytest.raises(RenderError, match=r"^the gpu engine blends reference, not 'exact'; use the cpu engine.$"):
         gpu.render(gpu.upload(scene), camera, "exact", OPTIONS)
     paged = GpuEngine(page_count=7001)
-    with pytest.raises(RenderError, match=r"^reference on the gpu engine blends up to 7001 Gaussians .*; use the cpu"):
+    with pytest.raises(RenderError, match=r"^the gpu engine sorts and blends up to 7001 Gaussians .*; use the cpu"):
         paged.render(paged.upload(scene), camera, "reference", OPTIONS)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from jaxtyping import Float32
 from numpy import ndarray as Array
 
-from hushsplat.engines.webgpu import baselines, denoise
+from hushsplat.engines.webgpu import active_set, baselines, denoise
 from hushsplat.engines.webgpu import scene as scenes
 from hushsplat.engines.webgpu.adapters import choose
 from hushsplat.engines.webgpu.device import Device, reported
@@ -86,11 +86,15 @@ class GpuEngine:
         state: Any,
         options: RenderOptions,
     ) -> tuple[Any, Any]:
-        """Not here."""
-        raise RenderError(f"the gpu engine does not draw {denoiser.name}; use the cpu engine.")
+        """One frame of `hush` or `sorted`."""
+        check_state_of(state, denoiser.name)
+        with reported(self.adapter):
+            return active_set.draw(self._rasterizer, denoiser, scene, camera, noise, state, options)
 
     def resize(self, state: Any, camera: Camera) -> Any:
         """A temporal state at another picture size with a short history, resized on the host; baselines start anew."""
+        if isinstance(state, active_set.ActiveState):
+            return state  # who is in the set does not depend on the picture's size
         if (state.camera.width, state.camera.height) == (camera.width, camera.height):
             return state
         if state.layout.name != "temporal":

@@ -34,6 +34,14 @@ class Ordered:
     arguments: Buffer
 
 
+@dataclass(frozen=True)
+class Members:
+    """Which Gaussians are drawn: those that won a pixel lately."""
+
+    uniform: Buffer  # frame and period
+    won_in: Buffer  # the frame in which each Gaussian won last
+
+
 class Rasterizer:
     """Draws scenes on one device."""
 
@@ -57,7 +65,7 @@ class Rasterizer:
             "raster", kept, [{"format": "r32uint"}], LESS_DEEP, EXACT_DEPTH=self.exact_depth, **surfels
         )
         with device.work() as work:
-            pages = [self._ordered(work, page, view, NEAR_TO_FAR, by_center=False, **surfels) for page in scene.pages]
+            pages = [self._ordered(work, page, view, NEAR_TO_FAR, surfels, by_center=False) for page in scene.pages]
             for index in range(noise.samples):
                 time = sequence_index(int(noise.frame), noise.samples, index)
                 levels = self._levels(work, noise.sampler, seed, time)
@@ -79,12 +87,19 @@ class Rasterizer:
                 winners[1].append(found[1])
         return GpuVisibility(device, camera.width, camera.height, tuple(winners[0]), tuple(winners[1]))
 
-    def blend(self, scene: GpuScene, camera: Camera, options: RenderOptions, with_depth: bool) -> GpuImage:
-        """Sorted by the depth of the centres, 65,536 steps of it, and blended front to back."""
+    def blend(
+        self,
+        scene: GpuScene,
+        camera: Camera,
+        options: RenderOptions,
+        with_depth: bool = True,
+        members: Members | None = None,
+    ) -> GpuImage:
+        """Sorted by the depth of the centres, 65,536 steps of it, and blended front to back: all, or the members."""
         device = self.device
         if len(scene.pages) > 1:
             raise RenderError(
-                f"reference on the gpu engine blends up to {scene.pages[0].count} Gaussians of this kind on "
+                f"the gpu engine sorts and blends up to {scene.pages[0].count} Gaussians of this kind on "
                 f"{device.adapter}, the scene has {scene.count}; use the cpu engine."
             )
         pixels = "rgba32float" if "float32-blendable" in device.features else "rgba16float"
@@ -96,7 +111,7 @@ class Rasterizer:
         colors, depths = (self._target(camera, pixels, use) for use in ("colors", "depths"))
         picture, alpha = (device.buffer(size * camera.width * camera.height) for size in (16, 4))
         with device.work() as work:
-            ordered = self._ordered(work, scene.pages[0], view, SORTED, by_center=True, **surfels)
+            ordered = self._ordered(work, scene.pages[0], view, SORTED, surfels, by_center=True, members=members)
             with work.render([_attachment(colors, 0), _attachment(depths, 0)]) as drawing:
                 self._draw(work, drawing, step, ordered, view=view, sh=ordered.page.sh)
             bound = {"view": view, "colors": colors.create_view(), "depths": depths.create_view()}
@@ -154,7 +169,15 @@ class Rasterizer:
         )
 
     def _ordered(
-        self, work: Work, page: Page, view: Buffer, buckets: int, *, by_center: bool, **surfels: bool
+        self,
+        work: Work,
+        page: Page,
+        view: Buffer,
+        buckets: int,
+        surfels: dict[str, bool],
+        *,
+        by_center: bool,
+        members: Members | None = None,
     ) -> Ordered:
         """Cull, count, scan, scatter."""
         device = self.device
@@ -163,8 +186,12 @@ class Rasterizer:
         work.clear(histogram)
         groups = groups_of(page.count, 256)
         grid = (min(groups, ROW_GROUPS), groups_of(groups, ROW_GROUPS)) if groups else (1, 1)
-        cull = device.compute("cull", BUCKETS=buckets, BY_CENTER=by_center, **surfels)
-        work.run(cull, grid, view=view, page=page.uniform, fixed=page.fixed, bucket=bucket, histogram=histogram)
+        cull = device.compute("cull", BUCKETS=buckets, BY_CENTER=by_center, MEMBERS=members is not None, **surfels)
+        bound = {"view": view, "page": page.uniform, "fixed": page.fixed, "bucket": bucket, "histogram": histogram}
+        bound |= {"membership": device.buffer(16), "won_in": device.buffer(16)}
+        if members is not None:
+            bound |= {"membership": members.uniform, "won_in": members.won_in}
+        work.run(cull, grid, **bound)
         work.run(device.compute("scan", BUCKETS=buckets), (1, 1), histogram=histogram, draw_arguments=arguments)
         scatter = device.compute("scatter", BUCKETS=buckets)
         work.run(scatter, grid, page=page.uniform, bucket=bucket, histogram=histogram, order=order)

@@ -3,17 +3,29 @@
 
 override BUCKETS: u32 = 1024u;
 override BY_CENTER: bool = false;  // else by the nearest point of the footprint
+override MEMBERS: bool = false;    // only Gaussians that have won a pixel lately
+
+struct Membership {
+    frame: u32,  // of this frame, from 1 on
+    period: u32, // frames that a member stays after it has won
+}
 
 @group(0) @binding(0) var<uniform> view: View;
 @group(0) @binding(1) var<uniform> page: Page;
 @group(0) @binding(2) var<storage, read> fixed: array<f32>;
 @group(0) @binding(3) var<storage, read_write> bucket: array<u32>;  // BUCKETS: not drawn
 @group(0) @binding(4) var<storage, read_write> histogram: array<atomic<u32>>;
+@group(0) @binding(5) var<uniform> membership: Membership;
+@group(0) @binding(6) var<storage, read> won_in: array<u32>;        // frame of the last win, 0: never
 
 @compute @workgroup_size(256)
 fn main(@builtin(global_invocation_id) thread: vec3u, @builtin(num_workgroups) groups: vec3u) {
     let index = thread.x + thread.y * groups.x * 256u;
     if (index >= page.count) {
+        return;
+    }
+    if (MEMBERS && (won_in[index] == 0u || membership.frame - won_in[index] >= membership.period)) {
+        bucket[index] = BUCKETS;
         return;
     }
     var f: Footprint;
