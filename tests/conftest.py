@@ -62,13 +62,32 @@ FLAGS = (
 )
 
 
+WEBGPU_FLAGS = (  # a software adapter inside of the browser
+    "--enable-unsafe-webgpu",
+    "--enable-features=Vulkan",
+    "--use-vulkan=swiftshader",
+    "--use-angle=swiftshader",
+    "--use-webgpu-adapter=swiftshader",
+)
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Debian's chromium, or what HUSHSPLAT_BROWSER names."""
+    yield from _launched(*FLAGS)
+
+
+@pytest.fixture
+def webgpu_browser() -> Iterator[Browser]:
+    """The same with WebGPU."""
+    yield from _launched(*FLAGS, *WEBGPU_FLAGS)
+
+
+def _launched(*flags: str) -> Iterator[Browser]:
     path = os.environ.get("HUSHSPLAT_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:
         pytest.fail("pages are tested in a real browser: install chromium, or name one in HUSHSPLAT_BROWSER.")
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        launched = playwright.chromium.launch(executable_path=path, args=list(flags))
         yield launched
         launched.close()

@@ -155,6 +155,9 @@ class CpuEngine:
         scene.native.exact(*arguments, variance)
         return Image(color, alpha, depth, variance)
 
+    def finish(self) -> None:
+        """Everything is done when a call returns."""
+
     def release_memory(self) -> None:
         """Free pooled frame buffers."""
         _engine.release_memory()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -15,7 +16,7 @@ from hushsplat.engines.webgpu.handles import GpuImage, GpuObservation, read_plan
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.spec.state import TEMPORAL, State, StateLayout
-from hushsplat.spec.weights import packed
+from hushsplat.spec.weights import SHAPES, packed
 from hushsplat.types.camera import Camera
 from hushsplat.types.colour import rgb_from_ycocg
 from hushsplat.types.errors import DenoiseError
@@ -29,6 +30,9 @@ STATE_ORDER = (
     *("accumulated_frames", "accumulated_trust", "denoised_frames", "denoised_trust"),
     *("denoised", "depth"),
 )
+
+# Floats of the weights before those of the second network; trust.wgsl reads them by four and wants them aligned.
+HEAD_END = sum(math.prod(shape) for name, shape in SHAPES.items() if name.startswith("accumulated."))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +94,7 @@ def step(
         "step": step_uniform(device, camera, state, settings.static_tolerance, settings.far_depth),
         "settings": settings_uniform(device, "trust", settings),
         "gate": device.uniform("compose", "Gate", gamma=weights.gamma),
-        "weights": device.upload(packed(weights)),
+        "weights": device.upload(np.insert(packed(weights), HEAD_END, np.zeros(3, dtype=np.float32))),
         **{"observed": observation.observed, "neural_view": observation.neural_view or nothing, "pyramid": pyramid},
         "state_before": nothing if state is None else state.kept,
         "shown_before": nothing if state is None else state.shown,

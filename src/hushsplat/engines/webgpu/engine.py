@@ -109,6 +109,10 @@ class GpuEngine:
             raise RenderError(f"the gpu engine blends reference, not '{method}'; use the cpu engine.")
         return self._rasterizer.blend(scene, camera, options, with_depth)
 
+    def finish(self) -> None:
+        """Block until the GPU is done."""
+        self.device.read(self.device.buffer(16))  # comes after everything before it
+
     def release_memory(self) -> None:
         """Free pooled buffers and textures."""
         self._rasterizer.release_memory()

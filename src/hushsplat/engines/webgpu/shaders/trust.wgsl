@@ -6,7 +6,7 @@ override DETAILS: bool = false;  // also write what the views show
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<uniform> settings: DenoiserSettings;
-@group(0) @binding(2) var<storage, read> weights: array<f32>;
+@group(0) @binding(2) var<uniform> weights: array<vec4f, 138>;         // every layer begins at a whole vec4f
 @group(0) @binding(3) var<storage, read> pyramid: array<vec4f>;
 @group(0) @binding(4) var<storage, read> history: array<vec4f>;
 @group(0) @binding(5) var<storage, read> motion_px: array<vec2f>;
@@ -27,8 +27,9 @@ const NO_CHANNELS = Eight(vec4f(0.0), vec4f(0.0));
 
 var<workgroup> tile: array<Eight, 400>;
 
+// By their place in spec.wgsl; the single bias of the first head is followed by three zeros.
 fn four_weights(at: u32) -> vec4f {
-    return vec4f(weights[at], weights[at + 1u], weights[at + 2u], weights[at + 3u]);
+    return weights[select(at, at + 3u, at > WEIGHTS_HEAD_BIAS) / 4u];
 }
 
 fn sigmoid(x: vec4f) -> vec4f {
@@ -64,7 +65,7 @@ fn depthwise(first: u32, stride: u32, at: u32, bias: u32) -> Eight {
 }
 
 fn head(v: Eight, at: u32, bias: u32) -> f32 {
-    let sum = dot(v.a, four_weights(at)) + dot(v.b, four_weights(at + 4u)) + weights[bias];
+    let sum = dot(v.a, four_weights(at)) + dot(v.b, four_weights(at + 4u)) + four_weights(bias).x;
     return sigmoid(vec4f(sum)).x;
 }
 
