@@ -29,7 +29,7 @@ from cases import (
 
 from hushsplat.engines.base import Engine, engine
 from hushsplat.engines.cpu import _engine
-from hushsplat.types.errors import DenoiseError, RenderError
+from hushsplat.types.errors import RenderError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
@@ -60,7 +60,7 @@ ENGINES: dict[str, Callable[[], object] | None] = {
 }
 
 
-MISSING = {"gpu": ("exact", "st-taa", "svgf", "svgf-tuned")}  # an engine refuses these by name
+MISSING = {"gpu": ("exact",)}  # renderers that an engine refuses by name
 
 
 @dataclass(frozen=True)
@@ -137,12 +137,6 @@ def test_renderers_conform(each_engine: Engine, case: RenderCase) -> None:
 
 @pytest.mark.parametrize("case", DENOISE_CASES, ids=lambda case: case.name)
 def test_denoisers_conform(each_engine: Engine, case: DenoiseCase) -> None:
-    if case.method in MISSING.get(each_engine.name, ()):
-        with pytest.raises(
-            DenoiseError, match=f"the {each_engine.name} engine does not run {case.method}; use the cpu"
-        ):
-            denoise_outputs(each_engine, case, stored("stream"))
-        return
     outputs = denoise_outputs(each_engine, case, stored("stream"))
     assert_conforms(each_engine, outputs, stored(f"denoise-{case.name}"))
 

@@ -134,10 +134,16 @@ def observation_on(device: Device, observation: Any, camera: Camera) -> GpuObser
     return observation
 
 
-def step_uniform(device: Device, camera: Camera, state: Any, static_tolerance: float, far_depth: float) -> Buffer:
-    """Cameras and motion of a step; `state` is that of the frame before, or None."""
+def step_uniform(
+    device: Device, camera: Camera, state: Any, static_tolerance: float, far_depth: float, forward: bool = False
+) -> Buffer:
+    """Cameras and motion of a step; `state` is that of the frame before, or None.
+
+    The motion takes points of this frame's camera to the one before, or `forward` those of the one before to this.
+    """
     before = camera if state is None else state.camera
-    motion = CameraMotion.between(before, camera, static_tolerance)
+    to, source = (camera, before) if forward else (before, camera)
+    motion = CameraMotion.between(to, source, static_tolerance)
     rows = np.concatenate([motion.rotation_change, motion.translation[:, None]], axis=1)
     lens = ("fx", "fy", "cx", "cy")
     return device.uniform(

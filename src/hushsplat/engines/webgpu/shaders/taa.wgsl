@@ -1,5 +1,5 @@
 // Temporal anti-aliasing: a reprojected running mean, clipped to the 3×3 neighbourhood while the camera moves.
-//!include lib_reproject
+//!include lib_resample
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<uniform> settings: TaaSettings;
@@ -10,28 +10,6 @@
 
 fn depth_at(px: vec2i) -> f32 {
     return usable(observed[px.y * i32(step.width) + px.x]).a;
-}
-
-fn resampled(px: vec2i, motion: vec2f, size: vec2i) -> vec4f {
-    let base = floor(motion);
-    let first = px + vec2i(base);
-    let wx = tap_weights(motion.x - base.x);
-    let wy = tap_weights(motion.y - base.y);
-    var sum = vec4f(0.0);
-    var low = vec4f(3e38);
-    var high = -low;
-    for (var j = 0; j < 4; j++) {
-        let row = clamp(first.y + j - 1, 0, size.y - 1) * size.x;
-        for (var i = 0; i < 4; i++) {
-            let tap = state_before[2 * (row + clamp(first.x + i - 1, 0, size.x - 1))];
-            sum += wx[i] * wy[j] * tap;
-            if ((i == 1 || i == 2) && (j == 1 || j == 2)) {
-                low = min(low, tap);
-                high = max(high, tap);
-            }
-        }
-    }
-    return clamp(sum, low, high);
 }
 
 @compute @workgroup_size(16, 16)
@@ -50,7 +28,7 @@ fn main(@builtin(global_invocation_id) thread: vec3u) {
         let to = moved(px, filled_depth(px, size));
         let nearest = pixel_before(px, to.px);
         if (all(nearest >= vec2i(0)) && all(nearest < size)) {
-            old = resampled(px, to.px, size);
+            old = resampled(px, to.px, size, 0);
         }
         var middle = vec3f(0.0);
         var around: array<vec3f, 9>;
