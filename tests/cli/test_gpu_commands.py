@@ -84,3 +84,23 @@ def test_an_engine_is_refused_by_name() -> None:
         engine("cuda")
     with pytest.raises(RenderError, match=r"^an adapter is for the gpu engine, not for torch; leave it out\.$"):
         engine("torch", adapter=0)
+
+
+def test_evaluate_draws_on_the_gpu_engine(run: Run, ply: Path, track: Path, tmp_path: Path, gpu) -> None:
+    words = ("--track", track, "--methods", "raw", "hush", "--metrics", "psnr", "--width", 32, "--height", 20)
+    result = run("evaluate", "navigation", ply, *words, "--fps", 0, "--every", 1, "--workers", 1, "--engine", "gpu")
+    assert result.returncode == 0, result.stderr
+    found = json.loads((tmp_path / "results.json").read_text())
+    assert (found["protocol"]["engine"], found["protocol"]["adapter"]) == ("gpu", str(gpu.adapter))
+    scores = {row["method"]: row["psnr"] for row in found["rows"]}
+    assert scores["hush"] > scores["raw"] + 3
+    assert "--engine gpu" in found["command"]
+
+
+def test_evaluate_times_the_gpu_engine(run: Run, tmp_path: Path, gpu) -> None:
+    words = ("--methods", "raw", "reference", "--width", 32, "--height", 20, "--rounds", 1, "--cameras", 1)
+    result = run("evaluate", "timing", "synth:1k", *words, "--engine", "gpu")
+    assert result.returncode == 0, result.stderr
+    found = json.loads((tmp_path / "results.json").read_text())
+    assert found["protocol"]["adapter"] == str(gpu.adapter)
+    assert {row["method"] for row in found["rows"]} >= {"raw", "reference"}
