@@ -10,7 +10,9 @@ from hushsplat.engines.base import Engine, engine
 from hushsplat.engines.webgpu import adapters as listing
 from hushsplat.engines.webgpu.adapters import Adapter, choose
 from hushsplat.engines.webgpu.device import LIMITS, packed, source, struct_fields
+from hushsplat.synth import home_camera, room_and_garden
 from hushsplat.types.errors import RenderError
+from hushsplat.types.options import Noise, RenderOptions
 
 
 @pytest.fixture
@@ -101,6 +103,21 @@ def test_buffers_are_used_again_and_freed(gpu) -> None:
     del again
     device.release_memory()
     assert device.buffer(4000).native is not held
+
+
+def test_passes_are_timed_by_name_where_the_adapter_has_a_clock(gpu) -> None:
+    scene, camera = room_and_garden(2000, sh_degree=0), home_camera(60, 40)
+    uploaded = gpu.upload(scene)
+    gpu.sample(uploaded, camera, Noise(), RenderOptions())
+    assert not gpu.device.passes_ms  # not unless asked
+    with gpu.timed_passes() as passes_ms:
+        gpu.sample(uploaded, camera, Noise(3), RenderOptions())
+    passes = {"cull", "scan", "scatter", "raster", "winners"}  # a driver may give no time for a pass
+    assert set(passes_ms) <= passes and all(time_ms > 0 for time_ms in passes_ms.values())
+    assert bool(passes_ms) == ("timestamp-query" in gpu.device.features)
+    before = dict(passes_ms)
+    gpu.sample(uploaded, camera, Noise(), RenderOptions())
+    assert passes_ms == before
 
 
 def test_too_large_a_buffer_is_refused_in_one_line(gpu) -> None:

@@ -36,8 +36,8 @@ def room(columns: int) -> Gaussians:
 
 
 @cache
-def demo(columns: int) -> Gaussians:
-    return _thickened(scene_argument("demo:").gaussians, columns, 0.1)
+def demo(columns: int, thickness: float = 0.1) -> Gaussians:
+    return _thickened(scene_argument("demo:").gaussians, columns, thickness)
 
 
 def _thickened(surfels: Gaussians, columns: int, share: float) -> Gaussians:
@@ -78,6 +78,12 @@ def test_odd_gaussians_have_the_winners_of_the_cpu_engine(exact_gpu, columns: in
 def test_plane_depth_has_nearly_the_winners_of_the_cpu_engine(gpu, columns: int) -> None:
     for view in view_cameras(24, width=640, height=424)[3:12:8]:
         assert same_winners(gpu, demo(columns), view, Noise()) >= PLANE_WINNERS
+
+
+def test_the_plane_of_a_thick_ellipsoid_is_raised(gpu) -> None:
+    """Its mean depth is nearer than the plane through its middle: 0.971 of the winners, 0.963 without."""
+    view = view_cameras(24, width=640, height=424)[3]
+    assert same_winners(gpu, demo(3, 1.0), view, Noise()) > 0.967
 
 
 @KINDS

@@ -94,6 +94,7 @@ class Row:
     bytes_per_pixel: float = 0.0  # of a denoiser: the state before and after a frame, and what the engine needs between
     engine: str = "cpu"
     adapter: str = ""  # of the gpu engine
+    passes_ms: dict[str, float] = field(default_factory=dict)  # of one frame by the GPU's own clock, where it has one
 
 
 @dataclass(frozen=True)
@@ -146,9 +147,21 @@ def time_methods(
             bytes_per_pixel=bytes_per_pixel(name.removeprefix("raw+")) if drawn is case else 0.0,
             engine=drawn.engine.name,
             adapter=drawn.adapter,
+            passes_ms=_passes_ms(drawn, prepare),
         )
-        for (drawn, name, count), times in zip(variants, times_ms, strict=True)
+        for (drawn, name, count), prepare, times in zip(variants, frames, times_ms, strict=True)
     ]
+
+
+def _passes_ms(case: Case, prepare: Prepare) -> dict[str, float]:
+    """The passes of one more frame, of an engine whose device has a clock."""
+    timed_passes = getattr(case.engine, "timed_passes", None)
+    if timed_passes is None:
+        return {}
+    draw = prepare(case.cameras[0], 0)
+    with timed_passes() as passes_ms:
+        draw()
+    return {name: round(float(time_ms), 4) for name, time_ms in passes_ms.items()}
 
 
 def interleaved_times_ms(

@@ -138,11 +138,49 @@ class Pass:
         return self.device.create_bind_group(layout=self.pipeline.get_bind_group_layout(0), entries=entries)
 
 
+class Timestamps:
+    """When each pass of one submission began and ended, on the GPU's own clock."""
+
+    MOST = 2048  # of one query set, half as many passes
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._queries = device.native.create_query_set(type="timestamp", count=self.MOST)
+        self._names: list[str] = []
+
+    def writes(self, name: str) -> dict[str, Any] | None:
+        """Of the next pass; None when there is no room left."""
+        first = 2 * len(self._names)
+        if first + 2 > self.MOST:
+            return None
+        self._names.append(name)
+        place = {"beginning_of_pass_write_index": first, "end_of_pass_write_index": first + 1}
+        return {"query_set": self._queries, **place}
+
+    def resolve(self, encoder: Any) -> Callable[[], dict[str, float]]:
+        """Called after the submission: milliseconds by name. A pass that the driver gives no time for is left out."""
+        count = 2 * len(self._names)
+        usage = wgpu.BufferUsage.QUERY_RESOLVE | wgpu.BufferUsage.COPY_SRC
+        resolved = self._device.native.create_buffer(size=max(8 * count, 8), usage=usage)
+        if count:
+            encoder.resolve_query_set(self._queries, 0, count, resolved, 0)
+
+        def times_ms() -> dict[str, float]:
+            ticks = self._device.read_native(resolved, np.uint64)[:count].astype(np.int64).reshape(-1, 2)
+            found: dict[str, float] = defaultdict(float)
+            for name, (begin, end) in zip(self._names, ticks, strict=True):
+                if end > begin:
+                    found[name] += (end - begin) / 1e6
+            return dict(found)
+
+        return times_ms
+
+
 class Work:
     """Commands that are submitted together."""
 
-    def __init__(self, encoder: Any) -> None:
-        self.encoder = encoder
+    def __init__(self, encoder: Any, timestamps: Timestamps | None = None) -> None:
+        self.encoder, self.timestamps = encoder, timestamps
         self._compute: Any = None
         self._held: list[Any] = []  # until submission, or the pool would give a buffer out again before it is read
 
@@ -155,9 +193,14 @@ class Work:
     def run(self, step: Pass, groups: tuple[int, int], /, **resources: Any) -> None:
         """A compute pass over so many workgroups."""
         if self._compute is None:
-            self._compute = self.encoder.begin_compute_pass()
+            self._compute = self.encoder.begin_compute_pass(timestamp_writes=self._writes(step.shader))
         self.bind(self._compute, step, resources)
         self._compute.dispatch_workgroups(*groups)
+        if self.timestamps is not None:
+            self.end_compute()  # passes are timed one by one
+
+    def _writes(self, name: str) -> dict[str, Any] | None:
+        return None if self.timestamps is None else self.timestamps.writes(name)
 
     def clear(self, buffer: Buffer) -> None:
         """Fill with zeros."""
@@ -172,10 +215,12 @@ class Work:
         self.encoder.copy_buffer_to_buffer(source.native, 0, to.native, 0, source.bytes)
 
     @contextmanager
-    def render(self, colors: Sequence[dict[str, Any]], depth: dict[str, Any] | None = None) -> Iterator[Any]:
+    def render(self, name: str, colors: Sequence[dict[str, Any]], depth: dict[str, Any] | None = None) -> Iterator[Any]:
         """A render pass into these attachments."""
         self.end_compute()
-        drawing = self.encoder.begin_render_pass(color_attachments=list(colors), depth_stencil_attachment=depth)
+        drawing = self.encoder.begin_render_pass(
+            color_attachments=list(colors), depth_stencil_attachment=depth, timestamp_writes=self._writes(name)
+        )
         yield drawing
         drawing.end()
 
@@ -203,6 +248,8 @@ class Device:
         self._pools: dict[int, Pool] = defaultdict(Pool)
         self._passes: dict[Any, Pass] = {}
         self._staging: Any = None
+        self.is_timed = False  # each submission is waited for, and the times of its passes are added up
+        self.passes_ms: dict[str, float] = defaultdict(float)
 
     def buffer(self, size: int) -> Buffer:
         """Memory of so many bytes, its content undefined."""
@@ -278,22 +325,30 @@ class Device:
     def work(self) -> Iterator[Work]:
         """Commands, submitted at the end of the block; what the driver refuses is one error."""
         with reported(self.adapter):
-            work = Work(self.native.create_command_encoder())
+            work = Work(self.native.create_command_encoder(), Timestamps(self) if self.is_timed else None)
             yield work
             work.end_compute()
+            times_ms = None if work.timestamps is None else work.timestamps.resolve(work.encoder)
             self.native.queue.submit([work.encoder.finish()])
+            for name, time_ms in ({} if times_ms is None else times_ms()).items():
+                self.passes_ms[name] += time_ms
 
     def read(self, buffer: Buffer, dtype: Any = np.float32) -> Array:
         """The content of a buffer, copied out through one staging buffer."""
+        return self.read_native(buffer.native, dtype)
+
+    def read_native(self, native: Any, dtype: Any) -> Array:
+        """The same of a buffer of wgpu."""
         with reported(self.adapter):
-            if self._staging is None or self._staging.size < buffer.bytes:
+            size = native.size
+            if self._staging is None or self._staging.size < size:
                 usage = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
-                self._staging = self.native.create_buffer(size=buffer.bytes, usage=usage)
+                self._staging = self.native.create_buffer(size=size, usage=usage)
             encoder = self.native.create_command_encoder()
-            encoder.copy_buffer_to_buffer(buffer.native, 0, self._staging, 0, buffer.bytes)
+            encoder.copy_buffer_to_buffer(native, 0, self._staging, 0, size)
             self.native.queue.submit([encoder.finish()])
-            self._staging.map_sync(wgpu.MapMode.READ, 0, buffer.bytes)
-            content = np.frombuffer(self._staging.read_mapped(0, buffer.bytes, copy=True), dtype)
+            self._staging.map_sync(wgpu.MapMode.READ, 0, size)
+            content = np.frombuffer(self._staging.read_mapped(0, size, copy=True), dtype)
             self._staging.unmap()
             return content
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from jaxtyping import Float32
@@ -108,6 +111,16 @@ class GpuEngine:
         if method != "reference":
             raise RenderError(f"the gpu engine blends reference, not '{method}'; use the cpu engine.")
         return self._rasterizer.blend(scene, camera, options, with_depth)
+
+    @contextmanager
+    def timed_passes(self) -> Iterator[dict[str, float]]:
+        """Milliseconds of each pass in the block, by the GPU's clock; empty where the adapter has no timestamps."""
+        device = self.device
+        device.is_timed, device.passes_ms = "timestamp-query" in device.features, defaultdict(float)
+        try:
+            yield device.passes_ms
+        finally:
+            device.is_timed = False
 
     def finish(self) -> None:
         """Block until the GPU is done."""

@@ -75,7 +75,7 @@ class Rasterizer:
                     {"view": depth.create_view(), "depth_clear_value": 0.0, "depth_load_op": "clear"}
                     | {"depth_store_op": "store"},
                 )
-                with work.render(*attachments) as drawing:
+                with work.render("raster", *attachments) as drawing:
                     for each in pages:
                         self._draw(work, drawing, raster, each, view=view, sample=sample, levels=levels)
                 found = device.buffer(plane), device.buffer(plane)
@@ -112,7 +112,7 @@ class Rasterizer:
         picture, alpha = (device.buffer(size * camera.width * camera.height) for size in (16, 4))
         with device.work() as work:
             ordered = self._ordered(work, scene.pages[0], view, SORTED, surfels, by_center=True, members=members)
-            with work.render([_attachment(colors, 0), _attachment(depths, 0)]) as drawing:
+            with work.render("blend", [_attachment(colors, 0), _attachment(depths, 0)]) as drawing:
                 self._draw(work, drawing, step, ordered, view=view, sh=ordered.page.sh)
             bound = {"view": view, "colors": colors.create_view(), "depths": depths.create_view()}
             work.run(device.compute("blended"), _tiles(camera), **bound, picture=picture, alpha=alpha)
