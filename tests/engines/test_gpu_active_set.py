@@ -58,7 +58,7 @@ def test_members_leave_after_the_period(gpu) -> None:
 
 
 def test_only_members_are_drawn(gpu) -> None:
-    """With a period of one frame the winners of that frame alone; measured: 29 and 39 dB."""
+    """With a period of one frame the winners of that frame alone; measured: 23 and 35 dB."""
     scene, quality = gpu.upload(demo()), []
     for period in (1, 16):
         stream = Stream(gpu, scene, [configure("hush", settings=ActiveSetSettings(period=period))], options=OPTIONS)
