@@ -2,8 +2,9 @@
 
     python tools/generate.py [--check]
 
-From settings, state layouts, views, passes and weights come: the native header and its binding, the engine's stub, the
-WGSL structs, the tables of docs/denoiser.md and docs/hush.md, and the viewer's sliders. A test fails when they drift.
+From settings, state layouts, views, passes, weights and random numbers come: the native header and its binding, the
+engine's stub, the WGSL structs, the tables of docs/denoiser.md and docs/hush.md, and the viewer's sliders. A test fails
+when they drift.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from hushsplat.spec import sampling
 from hushsplat.spec.passes import PASSES, VIEWS, WRITTEN_VIEWS
 from hushsplat.spec.settings import DECLARED_SETTINGS, ActiveSetSettings, DenoiserSettings
 from hushsplat.spec.state import LAYOUTS, TEMPORAL
@@ -228,6 +230,11 @@ def stub_classes() -> str:
 def wgsl() -> str:
     """spec.wgsl: the same for shaders; switches and choices are u32, a reserved word gets an underscore."""
     lines = [f"// {NOTICE}", ""]
+    for name in ("TABLE_SIZE", "ROW_STEP", "EPOCH_BITS", "GOLDEN", "ENTRY_STREAM", "TIME_STREAM"):
+        lines.append(f"const {name}: u32 = {getattr(sampling, name)}u;")
+    for name in ("MAX_LEVEL", "MAX_CENTER_PX"):
+        lines.append(f"const {name}: f32 = {getattr(sampling, name)!r};")
+    lines.append("")
     for kind in DECLARED_SETTINGS:
         hints = get_type_hints(kind)
         for each in fields(kind):

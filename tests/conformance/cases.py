@@ -6,6 +6,7 @@ hushsplat.engines.base is used here, so that any engine can be tested.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -67,8 +68,11 @@ RENDER_CASES = (
 )
 
 
-def render_outputs(engine: Engine, case: RenderCase, inputs: Arrays) -> Arrays:
-    """Visibility, observation and both blended pictures of an engine.
+BLENDED = ("reference", "exact")
+
+
+def render_outputs(engine: Engine, case: RenderCase, inputs: Arrays, blended: Sequence[str] = BLENDED) -> Arrays:
+    """Visibility, observation and blended pictures of an engine.
 
     The observation is decoded from the stored visibility, so that a winner that differs does not count twice.
     """
@@ -83,7 +87,7 @@ def render_outputs(engine: Engine, case: RenderCase, inputs: Arrays) -> Arrays:
     outputs |= {f"decode.{name}": getattr(observation, name) for name in ("color", "depth", "alpha")}
     if case.payload:
         outputs["decode.neural_view"] = observation.neural_view
-    for method in ("reference", "exact"):
+    for method in blended:
         image = engine.render(scene, camera, method, case.options).numpy()
         outputs |= {f"{method}.{name}": getattr(image, name) for name in ("color", "alpha", "depth")}
         if method == "exact":

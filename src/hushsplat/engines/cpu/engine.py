@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 from numpy import ndarray as Array
-from PIL import Image as Pillow
 
 from hushsplat.engines.cpu import _engine, active_set, baselines, denoise
 from hushsplat.engines.cpu.arrays import empty_float32, empty_int32, native_background, native_camera
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.sampling import key_salt, level_table, sequence_index
-from hushsplat.spec.state import KEPT_FRAMES, State, check_state_of
+from hushsplat.spec.state import State, check_state_of, resized
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError, SceneError
 from hushsplat.types.gaussians import Gaussians
@@ -128,16 +127,7 @@ class CpuEngine:
             return state
         if state.layout.name != "temporal":
             return None
-        planes = [
-            # Depths are not interpolated: between two of them there is no surface.
-            _resized_plane(state.values[..., place], camera, nearest=place == state.layout.places["depth"])
-            for place in range(state.layout.floats)
-        ]
-        values, resized = np.stack(planes, axis=-1), state.camera.resized(camera.width, camera.height)
-        after = replace(state, values=values, camera=resized)
-        for frames in (after.accumulated_frames, after.denoised_frames):
-            frames.clip(None, KEPT_FRAMES, out=frames)
-        return after
+        return resized(state, camera)
 
     def render(
         self, scene: CpuScene, camera: Camera, method: str, options: RenderOptions, with_depth: bool = True
@@ -164,6 +154,9 @@ class CpuEngine:
         variance = empty_float32(*size, 3)
         scene.native.exact(*arguments, variance)
         return Image(color, alpha, depth, variance)
+
+    def finish(self) -> None:
+        """Everything is done when a call returns."""
 
     def release_memory(self) -> None:
         """Free pooled frame buffers."""
@@ -236,9 +229,3 @@ def _depth_and_alpha(visibility: Visibility) -> tuple[Float32[Array, "h w"], Flo
 def _another_scene(found: object) -> RenderError:
     """An id that the scene does not have; the native decoder checks every one before it reads there."""
     return RenderError(f"{found}; give the scene that was drawn.")
-
-
-def _resized_plane(plane: Float32[Array, "h w"], camera: Camera, nearest: bool) -> Float32[Array, "h2 w2"]:
-    method = Pillow.Resampling.NEAREST if nearest else Pillow.Resampling.BILINEAR
-    resized = Pillow.fromarray(np.ascontiguousarray(plane)).resize((camera.width, camera.height), method)
-    return np.asarray(resized)

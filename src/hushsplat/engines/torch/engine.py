@@ -142,6 +142,9 @@ class TorchEngine:
         image = draw(scene.gaussians, camera, background=options.background, near=options.near)
         return image if with_depth else replace(image, depth=None)
 
+    def finish(self) -> None:
+        """Everything is done when a call returns."""
+
     def release_memory(self) -> None:
         """Nothing is pooled."""
 
