@@ -12,7 +12,8 @@ from rich.table import Table
 from hushsplat.cli.console import bytes_text, results
 from hushsplat.cli.flags import AnyPath, Flag, MaybeInt
 from hushsplat.io.captures.capture import load_capture
-from hushsplat.io.content import ContentKind, bytes_on_disk, content_kind, levels_of_detail, scene_format
+from hushsplat.io.content import ContentKind, content_kind, levels_of_detail, scene_format
+from hushsplat.io.scenes.sog_members import bytes_on_disk
 from hushsplat.io.tracks import load_track
 from hushsplat.scenes import PREFIX, scene_argument
 from hushsplat.types.capture import Capture
