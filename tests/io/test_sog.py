@@ -401,7 +401,7 @@ def test_a_picture_bomb_below_the_free_count_and_with_padding(tmp_path, padding)
 
 def test_many_small_files_make_no_bomb_together(streamed):
     """Files of a streamed scene that are no bombs each."""
-    path, meta, _ = streamed
+    path = streamed[0]
     members = by_hand()
     count = members["meta.json"]["count"] = 300 * 200
     for name in ("low", "high", "scales", "sh0", "labels"):
@@ -457,7 +457,7 @@ def streamed(tmp_path):
 
 
 def read_level(streamed, lod, **changes):
-    path, meta, _ = streamed
+    path = streamed[0]
     path.write_text(json.dumps({**meta, **changes}))
     return read_streamed_sog(path, lod)
 

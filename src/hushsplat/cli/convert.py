@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hushsplat.cli.console import bytes_text, results, status
 from hushsplat.cli.flags import Flag, MaybeInt, SceneName, TargetPath
-from hushsplat.io.scenes.sog_members import bytes_on_disk
 from hushsplat.io.scenes.scene import save
+from hushsplat.io.scenes.sog_members import bytes_on_disk
 from hushsplat.scenes import PREFIX, scene_argument
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.gaussians import with_min_opacity, with_sh_degree

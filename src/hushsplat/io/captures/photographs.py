@@ -24,6 +24,7 @@ from hushsplat.types.errors import CameraError, CaptureError
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp")
 FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP")  # no format that starts other programs, as EPS does
 ASPECT_TOLERANCE = 0.02  # a smaller copy is rounded to whole pixels; more than this is another picture
+MAX_PIXELS = 89_000_000  # Pillow warns above; a picture of equal pixels has them in a few kilobytes
 ROWS_AT_ONCE = 64  # of the remap: keeps the temporary arrays in the cache
 
 # What Pillow raises on damaged files, by its decoders.
@@ -67,9 +68,12 @@ def photograph_size(path: Path) -> tuple[int, int]:
     """Width and height as stored, from the file's header."""
     try:
         with Image.open(path, formats=FORMATS) as image:
-            return image.size
+            size = image.size
     except _DAMAGED as error:
         raise CaptureError(f"{path}: is not a readable photograph: {_one_line(error)}.") from error
+    if size[0] * size[1] > MAX_PIXELS:
+        raise CaptureError(f"{path}: has {size[0]}×{size[1]} px, at most {MAX_PIXELS} are read; make it smaller.")
+    return size
 
 
 def fitted_to_photographs(views: Iterable[View], *, required: bool) -> tuple[View, ...]:

@@ -53,7 +53,8 @@ def refuse_bomb(where: str | os.PathLike[str], count: int, decoded_bytes: int, f
     """Refuse a count of Gaussians, before they are decoded, that needs far more bytes than the file has."""
     if decoded_bytes > FREE_BYTES + GROWTH * file_bytes:
         raise SceneError(
-            f"{where}: announces {count} Gaussians, which files of {file_bytes} bytes cannot hold; the scene is damaged."
+            f"{where}: announces {count} Gaussians, which files of {file_bytes} bytes cannot hold; "
+            "the scene is damaged."
         )
 
 
