@@ -78,8 +78,14 @@ class Target:
 
 def _scene() -> Callable[[Path], object]:
     from hushsplat.io.scenes.scene import load
+    from hushsplat.types.framing import frame_scene
+    from hushsplat.types.summary import summarize
 
-    return load
+    def read(path: Path) -> object:
+        scene = load(path)
+        return summarize(scene), frame_scene(scene, 32, 20) if len(scene) else None
+
+    return read
 
 
 def _streamed() -> Callable[[Path], object]:

@@ -13,7 +13,7 @@ import tyro
 from rich.table import Table
 
 from hushsplat import __version__
-from hushsplat.cli.console import Bar, progress_bar, results, status
+from hushsplat.cli.console import Bar, print_error, progress_bar, results, status
 from hushsplat.cli.flags import Flag, MaybeInt, MaybePath, MaybeText, SceneNames, choose_instruction_set
 from hushsplat.engines.base import engine
 from hushsplat.evaluation.bench import (
@@ -149,7 +149,7 @@ class Bench:
                 replaced[name] = by
             rows[row.removesuffix(name) + by] = None
         for name, by in replaced.items():
-            print(f"hushsplat: {scene.name} has no payload for {name}; {by} draws it.", file=sys.stderr)
+            print_error(f"{scene.name} has no payload for {name}; {by} draws it.")
         return list(rows)
 
     def _cameras(self, scene: NamedScene) -> list[Camera]:

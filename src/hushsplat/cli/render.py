@@ -14,7 +14,7 @@ from numpy import ndarray as Array
 
 from hushsplat.api import STILL_FRAMES, play_side_by_side
 from hushsplat.cli.cameras import Cameras
-from hushsplat.cli.console import progress_bar, status
+from hushsplat.cli.console import print_error, progress_bar, status
 from hushsplat.cli.flags import (
     BACKGROUNDS,
     Color,
@@ -112,7 +112,7 @@ class Render:
         methods = [self._configured(name) for name in names]
         for name, by in dict.fromkeys(zip(asked, names, strict=True)):  # after all that may be refused
             if name != by:
-                print(f"hushsplat: {scene.name} has no payload for {name}; {by} draws it.", file=sys.stderr)
+                print_error(f"{scene.name} has no payload for {name}; {by} draws it.")
         played = play_side_by_side(
             scene.gaussians, cameras, methods, noise=noise, options=options, with_views=self.show != "picture"
         )

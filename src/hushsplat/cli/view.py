@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import hushsplat
-from hushsplat.cli.console import results, status
+from hushsplat.cli.console import say, status
 from hushsplat.cli.flags import Color, Flag, MaybeInt, MaybePath, MaybeText, MaybeUp, SceneName, choose_instruction_set
 from hushsplat.cli.render import BACKGROUNDS
 from hushsplat.io.captures.capture import load_capture
@@ -84,7 +84,7 @@ class View:
         with suppress(KeyboardInterrupt), viewer:  # how it is meant to end
             print(viewer.url, flush=True)
             if not self.quiet:
-                results().print(f"shows {scene.name}, {len(scene.gaussians):,} Gaussians; Ctrl-C ends it")
+                say(f"shows {scene.name}, {len(scene.gaussians):,} Gaussians; Ctrl-C ends it")
             if not self.no_browser:
                 viewer.open_browser()
             viewer.wait()
