@@ -189,7 +189,7 @@ def _blocked(means: Array, surfaces: Array, eye: Float64[Array, " 3"], target: F
     """The share of the field of view that is filled by what is nearer than the target: a sum of solid angles."""
     way = target - eye
     distance = np.linalg.norm(way)
-    offset = means - eye.astype(np.float32)
+    offset = means - eye
     away = np.sqrt(np.einsum("ni,ni->n", offset, offset))
     ahead = (offset @ (way / distance) > VIEW_COSINE * away) & (away < NEAR_SHARE * distance)
     near = ahead | (away < CLEARANCE * distance)

@@ -7,7 +7,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
@@ -119,6 +119,7 @@ class Session:
         self._unacknowledged: set[int] = set()
         self._outbox: asyncio.Queue[OutgoingFrame] = asyncio.Queue(1)
         self._tasks: list[asyncio.Task[None]] = []
+        self._uploading = False
 
     def start(self, on_failure: Callable[[], object]) -> None:
         """Begin to draw; an unexpected exception is logged and ends the session."""
@@ -155,6 +156,17 @@ class Session:
         self.entry = entry
         self._renderer = self.service.new_renderer(entry)
         self._restart()
+
+    @contextmanager
+    def uploading(self) -> Iterator[None]:
+        """One body of a request at a time."""
+        if self._uploading:
+            raise ViewError("a file of this page is being uploaded already; wait until it is there.")
+        self._uploading = True
+        try:
+            yield
+        finally:
+            self._uploading = False
 
     async def handle(self, message: Message) -> None:
         """Handle a message of the page."""

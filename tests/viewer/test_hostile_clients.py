@@ -1,0 +1,215 @@
+"""Hostile clients: slow requests, floods of connections, broken headers, simultaneous uploads, greedy frames."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import numpy as np
+import pytest
+from client import page, run
+
+import hushsplat
+from hushsplat.io.scenes.dot_splat import write_splat
+from hushsplat.types.gaussians import Gaussians
+from hushsplat.viewer import connections, uploads
+from hushsplat.viewer.launch import Viewer
+from hushsplat.viewer.service import ViewerOptions
+
+REQUIRED = {
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Server": "hushsplat",
+}
+
+
+@pytest.fixture
+def small_viewer(scene: Gaussians, monkeypatch: pytest.MonkeyPatch) -> Iterator[Viewer]:
+    """A viewer that takes sixteen connections, and half a second for the header of a request."""
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 16)
+    monkeypatch.setattr(connections, "HEADER_S", 0.5)
+    with hushsplat.view(scene, port=0) as running:
+        yield running
+
+
+def half_request(viewer: Viewer) -> socket.socket:
+    opened = socket.create_connection(("127.0.0.1", viewer.port), timeout=5)
+    opened.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+    return opened
+
+
+def answer(viewer: Viewer, request: bytes) -> bytes:
+    """All that comes back for these bytes until the connection is closed."""
+    with socket.create_connection(("127.0.0.1", viewer.port), timeout=5) as opened:
+        opened.sendall(request)
+        parts = []
+        while part := opened.recv(1 << 16):
+            parts.append(part)
+    return b"".join(parts)
+
+
+def get(viewer: Viewer, path: str = "/", host: str = "localhost", more: str = "") -> tuple[int, dict[str, str]]:
+    """Status and headers."""
+    content = answer(viewer, f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n".encode())
+    first, *lines = content.split(b"\r\n\r\n")[0].decode().split("\r\n")
+    return int(first.split()[1]), dict(line.split(": ", 1) for line in lines)
+
+
+def test_half_sent_requests_do_not_keep_others_out(small_viewer: Viewer, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING), ExitStack() as stack:
+        for _ in range(60):
+            stack.enter_context(half_request(small_viewer))
+        begin = time.monotonic()
+        assert get(small_viewer)[0] == 200
+        assert time.monotonic() - begin < 3
+    assert len(caplog.records) <= connections.WARNINGS_AT_ONCE + 1
+    assert not any(record.exc_info for record in caplog.records)
+
+
+def test_a_half_sent_request_is_closed(small_viewer: Viewer) -> None:
+    with half_request(small_viewer) as opened:
+        assert opened.recv(100) == b""
+    with socket.create_connection(("127.0.0.1", small_viewer.port), timeout=5) as idle:
+        assert idle.recv(100) == b""
+
+
+def test_open_pages_keep_their_connections_in_a_flood(small_viewer: Viewer) -> None:
+    async def visit() -> dict[str, Any]:
+        async with page(small_viewer.url) as one:
+            with ExitStack() as stack:
+                for _ in range(40):
+                    stack.enter_context(half_request(small_viewer))
+                await asyncio.sleep(0.1)
+                await one.look(hushsplat.home_camera(48, 32))
+                return (await one.sharp_frame())[0]
+
+    assert run(visit())["width"] == 48
+
+
+@pytest.mark.parametrize(
+    ("path", "host", "more", "status"),
+    [
+        ("/", "localhost", "", 200),
+        ("/static/main.js", "localhost", "", 200),
+        ("/nowhere", "localhost", "", 404),
+        ("/static/nowhere.js", "localhost", "", 404),
+        ("/video/x", "localhost", "", 404),
+        ("/scene", "localhost", "", 405),
+        ("/ws", "localhost", "", 400),
+        ("/", "evil.example", "", 403),
+        ("/", "[", "", 403),
+        ("/", "[::1", "", 403),
+        ("/", "localhost", "Origin: http://[\r\n", 403),
+        ("/", "localhost", "Origin: //[\r\n", 403),
+        ("/", "localhost", f"X-Long: {'a' * 20000}\r\n", 400),
+        ("/", "localhost", "No colon\r\n", 400),
+    ],
+)
+def test_every_response_carries_the_headers(
+    viewer: Viewer, path: str, host: str, more: str, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    found, headers = get(viewer, path, host, more)
+    assert found == status
+    assert {name: headers.get(name) for name in REQUIRED} == REQUIRED
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+    assert not any("aiohttp" in value or "Python" in value for value in headers.values())
+    assert caplog.records == []
+
+
+def test_what_is_not_http_is_answered_without_a_traceback(viewer: Viewer, caplog: pytest.LogCaptureFixture) -> None:
+    content = answer(viewer, b"\x16\x03\x01 hello\r\n\r\n")
+    assert content.startswith(b"HTTP/1.0 400") and b"Server: hushsplat" in content
+    assert caplog.records == []
+
+
+def splat_bytes(scene: Gaussians, folder: Any) -> bytes:
+    write_splat(scene.take(np.arange(100)), folder / "a.splat")
+    return (folder / "a.splat").read_bytes()
+
+
+def test_simultaneous_uploads_count_each_other(scene: Gaussians, tmp_path: Any) -> None:
+    body = splat_bytes(scene, tmp_path)
+
+    async def upload(one: Any) -> int:
+        address = f"{one.url}scene?session={one.session}&name=a.splat"
+        async with one.web.post(address, data=slowly(body)) as response:
+            return response.status
+
+    async def visit(url: str) -> list[int]:
+        async with page(url) as a, page(url) as b, page(url) as c, page(url) as d:
+            return await asyncio.gather(*map(upload, (a, b, c, d)))
+
+    with hushsplat.view(scene, port=0, options=ViewerOptions(max_files=2)) as running:
+        assert sorted(run(visit(running.url))) == [200, 200, 400, 400]
+
+
+async def slowly(body: bytes) -> Any:
+    for start in range(0, len(body), 800):
+        await asyncio.sleep(0.05)
+        yield body[start : start + 800]
+
+
+def test_one_upload_at_once_for_each_page(viewer: Viewer, scene: Gaussians, tmp_path: Any) -> None:
+    body = splat_bytes(scene, tmp_path)
+
+    async def visit() -> tuple[list[int], int]:
+        async with page(viewer.url) as one:
+            address = f"{one.url}scene?session={one.session}&name=a.splat"
+
+            async def upload() -> int:
+                async with one.web.post(address, data=slowly(body)) as response:
+                    return response.status
+
+            return sorted(await asyncio.gather(*(upload() for _ in range(4)))), await upload()
+
+    assert run(visit()) == ([200, 400, 400, 400], 200)
+
+
+@pytest.mark.parametrize("path", ["scene", "track", "video"])
+def test_a_slow_body_is_refused(viewer: Viewer, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "SLOW_S", 0.2)
+
+    async def drip() -> Any:
+        for _ in range(40):
+            await asyncio.sleep(0.05)
+            yield b" "
+
+    async def visit() -> tuple[int, str]:
+        async with page(viewer.url) as one:
+            address = f"{one.url}{path}?session={one.session}&name=a.splat"
+            async with one.web.post(address, data=drip()) as response:
+                return response.status, await response.text()
+
+    status, text = run(visit())
+    assert status == 400 and "came more slowly than" in text
+
+
+def test_a_compressed_body_stays_compressed(viewer: Viewer) -> None:
+    """Deflate could make gigabytes of a megabyte."""
+
+    async def visit() -> str:
+        async with page(viewer.url) as one:
+            address = f"{one.url}track?session={one.session}&name=a.json"
+            body = io.BytesIO(b"\x78\x9c\xab\xae\x05\x00\x01\x75\x00\xf9").getvalue()  # zlib of {}
+            headers = {"Content-Encoding": "deflate"}
+            async with one.web.post(address, data=body, headers=headers) as response:
+                return await response.text()
+
+    assert "is not JSON" in run(visit())
+
+
+def test_the_link_is_still_one(viewer: Viewer) -> None:
+    async def visit() -> int:
+        async with aiohttp.ClientSession() as web, web.get(viewer.url) as response:
+            return response.status
+
+    assert urlsplit(viewer.url).port == viewer.port and run(visit()) == 200
