@@ -6,9 +6,12 @@ import asyncio
 import io
 import logging
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -41,15 +44,15 @@ def small_viewer(scene: Gaussians, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         yield running
 
 
-def half_request(viewer: Viewer) -> socket.socket:
-    opened = socket.create_connection(("127.0.0.1", viewer.port), timeout=5)
+def half_request(port: int) -> socket.socket:
+    opened = socket.create_connection(("127.0.0.1", port), timeout=5)
     opened.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
     return opened
 
 
-def answer(viewer: Viewer, request: bytes) -> bytes:
+def answer(port: int, request: bytes) -> bytes:
     """All that comes back for these bytes until the connection is closed."""
-    with socket.create_connection(("127.0.0.1", viewer.port), timeout=5) as opened:
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as opened:
         opened.sendall(request)
         parts = []
         while part := opened.recv(1 << 16):
@@ -57,9 +60,9 @@ def answer(viewer: Viewer, request: bytes) -> bytes:
     return b"".join(parts)
 
 
-def get(viewer: Viewer, path: str = "/", host: str = "localhost", more: str = "") -> tuple[int, dict[str, str]]:
+def get(port: int, path: str = "/", host: str = "localhost", more: str = "") -> tuple[int, dict[str, str]]:
     """Status and headers."""
-    content = answer(viewer, f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n".encode())
+    content = answer(port, f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n".encode())
     first, *lines = content.split(b"\r\n\r\n")[0].decode().split("\r\n")
     return int(first.split()[1]), dict(line.split(": ", 1) for line in lines)
 
@@ -67,16 +70,38 @@ def get(viewer: Viewer, path: str = "/", host: str = "localhost", more: str = ""
 def test_half_sent_requests_do_not_keep_others_out(small_viewer: Viewer, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING), ExitStack() as stack:
         for _ in range(60):
-            stack.enter_context(half_request(small_viewer))
+            stack.enter_context(half_request(small_viewer.port))
         begin = time.monotonic()
-        assert get(small_viewer)[0] == 200
+        assert get(small_viewer.port)[0] == 200
         assert time.monotonic() - begin < 3
     assert len(caplog.records) <= connections.WARNINGS_AT_ONCE + 1
     assert not any(record.exc_info for record in caplog.records)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="limits file descriptors")
+def test_more_half_sent_requests_than_file_descriptors(tmp_path: Path) -> None:
+    """300 of them at 256 descriptors: others are answered, and the log stays short."""
+    limit = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); "
+    command = "from hushsplat.cli.main import main; main(['view', 'synth:1k', '--no-browser', '--port', '0'])"
+    said = tmp_path / "stderr"
+    with said.open("wb") as errors, ExitStack() as stack:
+        started = subprocess.Popen([sys.executable, "-c", limit + command], stdout=subprocess.PIPE, stderr=errors)
+        stack.callback(started.wait)
+        stack.callback(started.kill)
+        assert started.stdout is not None
+        port = urlsplit(started.stdout.readline().decode()).port
+        assert port is not None
+        for _ in range(300):
+            stack.enter_context(half_request(port))
+        for _ in range(3):
+            begin = time.monotonic()
+            assert get(port)[0] == 200
+            assert time.monotonic() - begin < 5
+    assert said.stat().st_size < 2000 and "Traceback" not in said.read_text()
+
+
 def test_a_half_sent_request_is_closed(small_viewer: Viewer) -> None:
-    with half_request(small_viewer) as opened:
+    with half_request(small_viewer.port) as opened:
         assert opened.recv(100) == b""
     with socket.create_connection(("127.0.0.1", small_viewer.port), timeout=5) as idle:
         assert idle.recv(100) == b""
@@ -87,7 +112,7 @@ def test_open_pages_keep_their_connections_in_a_flood(small_viewer: Viewer) -> N
         async with page(small_viewer.url) as one:
             with ExitStack() as stack:
                 for _ in range(40):
-                    stack.enter_context(half_request(small_viewer))
+                    stack.enter_context(half_request(small_viewer.port))
                 await asyncio.sleep(0.1)
                 await one.look(hushsplat.home_camera(48, 32))
                 return (await one.sharp_frame())[0]
@@ -117,7 +142,7 @@ def test_open_pages_keep_their_connections_in_a_flood(small_viewer: Viewer) -> N
 def test_every_response_carries_the_headers(
     viewer: Viewer, path: str, host: str, more: str, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found, headers = get(viewer, path, host, more)
+    found, headers = get(viewer.port, path, host, more)
     assert found == status
     assert {name: headers.get(name) for name in REQUIRED} == REQUIRED
     assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
@@ -126,7 +151,7 @@ def test_every_response_carries_the_headers(
 
 
 def test_what_is_not_http_is_answered_without_a_traceback(viewer: Viewer, caplog: pytest.LogCaptureFixture) -> None:
-    content = answer(viewer, b"\x16\x03\x01 hello\r\n\r\n")
+    content = answer(viewer.port, b"\x16\x03\x01 hello\r\n\r\n")
     assert content.startswith(b"HTTP/1.0 400") and b"Server: hushsplat" in content
     assert caplog.records == []
 
