@@ -298,3 +298,17 @@ def test_replaced_methods_keep_states_by_name(scene) -> None:
     assert replaced.states[1].accumulated_frames.max() == 4
     replaced.replace_methods(["raw", "mean"])
     assert replaced.states == [None, None]
+
+
+@pytest.mark.parametrize(("piece_px", "waits"), [(1, 30 * 6 + 30 + 2), (200, 6 * 6 + 6 + 2), (2400, 3 + 2), (10**6, 2)])
+def test_a_frame_in_pieces_is_the_same_frame(scene_with_payload, piece_px, waits) -> None:
+    """All samples of a band at once, or as many as fit; a band's rounding may change a winner here and there."""
+    camera, noise = TRACK.camera(3), replace(NOISE, samples=6)
+    whole = stream(scene_with_payload, "raw", "reference", noise=noise).step(camera)
+    *paused, pieces = stream(scene_with_payload, "raw", "reference", noise=noise, piece_px=piece_px).parts(camera)
+    assert len(paused) == waits and not any(paused)
+    for name in ("color", "depth", "alpha", "neural_view"):
+        drawn, expected = (getattr(frame.observation.numpy(), name) for frame in (pieces, whole))
+        assert drawn.shape == expected.shape and drawn.dtype == np.float32
+        assert np.isclose(drawn, expected, rtol=1e-3, atol=1e-3).mean() > 0.98
+    np.testing.assert_allclose(pieces.images[1].numpy().color, whole.images[1].numpy().color, atol=2e-3)

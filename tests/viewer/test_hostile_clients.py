@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import logging
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -21,10 +23,18 @@ import pytest
 from client import page, run
 
 import hushsplat
+from hushsplat.engines.base import engine
 from hushsplat.io.scenes.dot_splat import write_splat
+from hushsplat.io.tracks import track_json
+from hushsplat.io.weights import default_weights
+from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
-from hushsplat.viewer import connections, uploads
+from hushsplat.types.options import Noise, RenderOptions
+from hushsplat.viewer import connections, drawing, frame_renderer, uploads
+from hushsplat.viewer.frame_renderer import FrameRenderer, bytes_per_px
 from hushsplat.viewer.launch import Viewer
+from hushsplat.viewer.protocol import Draw, Side
+from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.service import ViewerOptions
 
 REQUIRED = {
@@ -238,3 +248,120 @@ def test_the_link_is_still_one(viewer: Viewer) -> None:
             return response.status
 
     assert urlsplit(viewer.url).port == viewer.port and run(visit()) == 200
+
+
+def test_a_greedy_frame_is_drawn_in_bounded_pieces(scene: Gaussians, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frame_renderer, "PIECE_PX", 5000)
+    monkeypatch.setattr(frame_renderer, "MAX_SAMPLED_PX", 60_000)
+    entry = SceneEntry.of(scene, "room", engine(), RenderOptions())
+    pieces: list[int] = []
+    sample = type(entry.engine).sample
+
+    def counted(self: Any, scene: Any, camera: Camera, noise: Noise, options: RenderOptions) -> Any:
+        pieces.append(noise.samples * camera.width * camera.height)
+        return sample(self, scene, camera, noise, options)
+
+    monkeypatch.setattr(type(entry.engine), "sample", counted)
+    renderer = FrameRenderer(entry, default_weights(), RenderOptions())
+    camera = hushsplat.home_camera(96, 64)
+    sides = (Side("raw"), Side("reference"))
+    *turns, _ = renderer.render(camera, Draw(sides, samples=64), 0)
+    assert sum(pieces) == 9 * 96 * 64  # of 64 samples, as many as the limit allows
+    assert max(pieces) <= 5000 and len(turns) >= len(pieces) + 1
+
+
+def test_clients_share_the_memory(scene: Gaussians) -> None:
+    total = 4_000_000
+    camera = hushsplat.home_camera(640, 400)
+
+    async def size(one: Any) -> int:
+        await one.look(camera)
+        frame, _ = await one.sharp_frame()
+        return frame["width"] * frame["height"]
+
+    async def visit(viewer: Viewer) -> tuple[int, list[int], int, int]:
+        memory = viewer._service.memory
+        async with page(viewer.url) as first:
+            await first.draw("svgf", "mean")
+            alone = await size(first)
+            async with page(viewer.url) as second:
+                await second.draw("svgf", "mean")
+                pixels = [await size(second)]
+                frame = (await first.next("frame"))[0]
+                while frame["width"] * frame["height"] == alone:  # one that was drawn before
+                    await first.acknowledge(frame)
+                    frame = (await first.next("frame"))[0]
+                pixels.append(frame["width"] * frame["height"])
+                held = memory.held
+        while viewer.clients:
+            await asyncio.sleep(0.01)
+        return alone, pixels, held, memory.held
+
+    with hushsplat.view(scene, port=0, options=ViewerOptions(max_memory_bytes=total)) as running:
+        alone, pixels, held, left = run(visit(running))
+    each = bytes_per_px(Draw((Side("svgf"), Side("mean"))), False)
+    assert 0.95 * total < each * alone <= 1.01 * total
+    assert all(0.45 * total < each * count <= 0.51 * total for count in pixels)
+    assert held <= total and left == 0
+
+
+def test_what_cannot_shrink_is_refused(scene: Gaussians, tmp_path: Path) -> None:
+    body = splat_bytes(scene, tmp_path)
+    track = "".join(track_json(hushsplat.walk_track(1, 2, 64, 48)))
+
+    async def visit(url: str) -> tuple[str, str]:
+        async with page(url) as one:
+            address = f"{one.url}scene?session={one.session}&name=a.splat"
+            async with one.web.post(address, data=body) as response:
+                dropped = (await response.json())["error"]
+            request = {"track": json.loads(track), "fps": 2, "width": 640, "height": 400, "divider": 1}
+            async with one.web.post(f"{one.url}video?session={one.session}", json=request) as response:
+                assert response.status == 200
+            states = [(await one.next("video"))[0]]
+            while states[-1]["state"] == "drawing":
+                states.append((await one.next("video"))[0])
+            return dropped, states[-1]["message"]
+
+    with hushsplat.view(scene, port=0, options=ViewerOptions(max_memory_bytes=9_000)) as running:
+        dropped, video = run(visit(running.url))
+        assert running._service.memory.held == 0 and running._service.files_open == 0
+    assert "a.splat: needs 0 MB" in dropped and "the video: needs 20 MB" in video
+
+
+def test_a_stuck_drawing_thread_is_replaced(
+    scene: Gaussians, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(drawing, "STUCK_S", 1.0)
+    stuck, may_end = threading.Event(), threading.Event()
+    render = type(engine()).render
+
+    def block(self: Any, scene: Any, camera: Camera, *rest: Any) -> Any:
+        if camera.width == 77:
+            stuck.set()
+            may_end.wait(30)
+        return render(self, scene, camera, *rest)
+
+    monkeypatch.setattr(type(engine()), "render", block)
+
+    async def visit(url: str) -> tuple[str, str, int]:
+        async with page(url) as bad, page(url) as good:
+            for one in (bad, good):
+                await one.draw("reference")
+            await bad.look(hushsplat.home_camera(77, 50))
+            await asyncio.to_thread(stuck.wait, 20)
+            await good.look(hushsplat.home_camera(48, 32))
+            frame, _ = await good.sharp_frame()
+            told = [(await bad.next("error"))[0]["message"] for _ in range(2)]
+            await bad.look(hushsplat.home_camera(50, 40))  # its next frame is drawn as ever
+            after, _ = await bad.sharp_frame()
+            assert after["width"] == 50
+            return *sorted(told), frame["width"]
+
+    with hushsplat.view(scene, port=0) as running:
+        try:
+            given_up, late, width = run(visit(running.url))
+        finally:
+            may_end.set()
+    assert "a frame took more than 1 s and was given up" in given_up
+    assert "drawing was stuck and goes on now" in late and width == 48
+    assert sum("drawing was stuck for 1 s" in record.message for record in caplog.records) == 1

@@ -58,6 +58,7 @@ class View:
     threads: int = 0  # 0: all cores
     max_upload_mb: int = 2048  # largest file that the page may open; 0: none
     max_clients: int = 32  # pages that may be open at once
+    max_memory_mb: int = 0  # of pages, videos and dropped scenes together; 0: a quarter of the machine's
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
     isa: MaybeText = None  # instruction set of the engine; the best one if not said
     quiet: Flag = False  # print nothing but the link
@@ -65,8 +66,8 @@ class View:
     def run(self) -> None:
         """Load, serve, and wait for Ctrl-C."""
         choose_instruction_set(self.isa)
-        if self.max_upload_mb < 0 or self.max_clients < 1:
-            raise HushsplatError("--max-upload-mb must be at least 0 and --max-clients at least 1.")
+        if min(self.max_upload_mb, self.max_memory_mb) < 0 or self.max_clients < 1:
+            raise HushsplatError("--max-upload-mb, --max-memory-mb must be at least 0 and --max-clients at least 1.")
         options = self._options()
         with status(f"reading {self.scene}", self.quiet):
             scene = scene_argument(self.scene, self.lod)
@@ -97,6 +98,7 @@ class View:
             weights=None if self.weights is None else read_weights(self.weights),
             max_upload_bytes=self.max_upload_mb << 20,
             max_clients=self.max_clients,
+            max_memory_bytes=self.max_memory_mb << 20,
         )
 
     def _cameras(self, scene: NamedScene) -> Sequence[tuple[str, Camera]]:

@@ -53,7 +53,9 @@ class Server:
         self._sessions: dict[str, Session] = {}
         self._videos: dict[str, Video] = {}  # by session
         self._sockets: set[web.WebSocketResponse] = set()
+        self._telling: list[asyncio.Future[None]] = []  # messages to all clients that are being sent
         self.connections = Connections(connection_limit())
+        service.drawing.on_stuck = self._on_stuck
 
     @property
     def clients(self) -> int:
@@ -77,6 +79,10 @@ class Server:
     async def _close(self, app: web.Application) -> None:
         for socket in list(self._sockets):
             await socket.close(code=WSCloseCode.GOING_AWAY, message=b"the viewer has ended")
+
+    def _on_stuck(self) -> None:
+        message = {"type": "error", "message": "drawing was stuck and goes on now; frames were late."}
+        self._telling = [asyncio.ensure_future(session.send(message)) for session in self._sessions.values()]
 
     @web.middleware
     async def _check(self, request: web.Request, handler: Any) -> web.StreamResponse:
@@ -151,6 +157,8 @@ class Server:
         if session.id in self._sessions:  # it may have disconnected while the file was uploaded
             session.show(entry)
             await session.send_scene()
+        else:
+            self._service.memory.release(entry)
         return web.json_response({})
 
     async def _open_track(self, request: web.Request) -> web.StreamResponse:

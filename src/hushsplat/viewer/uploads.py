@@ -17,6 +17,7 @@ from hushsplat.io.eyenavgs import read_eyenavgs
 from hushsplat.io.scenes.scene import MAGIC, load
 from hushsplat.io.tracks import track_from_json, track_json
 from hushsplat.types.errors import HushsplatError, TrackError, ViewError
+from hushsplat.types.summary import summarize
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.service import RenderService
 
@@ -24,6 +25,7 @@ MAX_TRACK_BYTES = 32 << 20
 MAX_NAME = 120  # characters
 PATIENCE_S = 20.0  # without a byte
 SLOW_S, SLOWEST_BYTES_PER_S = 30.0, 1 << 14  # that a body may take in any case, and then for its bytes
+ENGINE_COPIES = 2  # of a scene in memory: as it was read, and as the engine keeps it
 SPLAT_BYTES = 32  # of each Gaussian of a .splat, the one format without a magic number
 
 
@@ -100,7 +102,11 @@ def _read_scene(path: Path, name: str, service: RenderService) -> SceneEntry:
             raise ViewError(f"{name}: is no scene; drop a .ply, .splat, .spz or .sog file, a track or a screenshot.")
         path = path.rename(path.with_suffix(".splat"))
     try:
-        return SceneEntry.of(load(path), name, service.entry.engine, service.options.render)
+        gaussians = load(path)
+        needed = ENGINE_COPIES * summarize(gaussians).bytes_in_memory
+        entry = SceneEntry.of(gaussians, name, service.entry.engine, service.options.render)
+        service.memory.pin(entry, needed, name)
+        return entry
     except HushsplatError as error:
         raise ViewError(str(error).replace(str(path), name)) from error
     except MemoryError as error:
