@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from hushsplat.io.atomic import own_tag, sweep
 from hushsplat.io.weights import default_weights
 from hushsplat.methods import method as method_named
 from hushsplat.spec.weights import DenoiserWeights
@@ -71,7 +72,8 @@ class RenderService:
         self._encoding = ThreadPoolExecutor(2, "hushsplat-encode")
         self._reading = ThreadPoolExecutor(1, "hushsplat-read")
         self._videos = ThreadPoolExecutor(2, "hushsplat-video")
-        self._folder = tempfile.TemporaryDirectory(prefix="hushsplat-view-")
+        sweep(Path(tempfile.gettempdir()))  # half uploads of viewers that were killed
+        self._folder = tempfile.TemporaryDirectory(prefix=f"hushsplat-view-{own_tag()}-")
 
     def new_renderer(self, entry: SceneEntry) -> FrameRenderer:
         """A renderer without history; its work runs in the drawing thread."""
