@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 from pathlib import Path
 
@@ -24,6 +25,23 @@ def test_hostile_inputs_are_read_or_refused_in_one_line(name: str, tmp_path: Pat
         if problem is not None:
             problems[content[:200]] = problem
     assert problems == {}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process")
+def test_a_length_that_is_not_there_is_not_allocated(tmp_path: Path) -> None:
+    """In a process of its own, whose memory is limited."""
+    count, failed, _ = fuzz.fuzz("photograph", seconds=20, inputs=40, seed=3, plain=True)
+    assert (count, failed) == (40, 0)
+    kept = fuzz.DATA / "crashes" / "photograph" / "bcae5b098a16"  # took gigabytes
+    fuzzer = fuzz.Fuzzer("photograph", tmp_path, seed=1)
+    fuzzer.path.write_bytes(kept.read_bytes())
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20), before[1]))
+    try:
+        assert fuzzer.problem(kept.read_bytes()) is None
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 @pytest.mark.parametrize("name", fuzz.TARGETS)

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -82,11 +83,11 @@ def photograph_size(path: Path) -> tuple[int, int]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Image.Image]:
+def _opened(file: Path | BytesIO) -> Iterator[Image.Image]:
     """A picture of one of our formats; what Pillow warns of and logs about damaged tags is not for the terminal."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with Image.open(path, formats=FORMATS) as image:
+        with Image.open(file, formats=FORMATS) as image:
             yield image
 
 
@@ -153,7 +154,8 @@ def _fitted(view: View) -> View:
 def _decoded(view: View, background: tuple[float, float, float]) -> Float32[Array, "h w 3"]:
     path, camera = view.image_path, view.camera
     try:
-        with _opened(path) as image:
+        # From memory: a damaged length in the file would make Pillow allocate as many bytes before it reads them.
+        with _opened(BytesIO(path.read_bytes())) as image:
             if image.size != (camera.width, camera.height):  # before any pixel is decoded
                 raise CaptureError(
                     f"{path}: the photograph is {image.width}×{image.height} px, but {camera.width}×{camera.height} px "
