@@ -70,10 +70,10 @@ class DenoiserSoak:
         self.place, self.problems = 0, list[str]()
         self.counts = dict.fromkeys(("moving", "still", "cut", "resize", "nan", "inf", "empty"), 0)
 
-    def run(self, frames: int) -> list[str]:
-        """Draw so many frames; what went wrong."""
+    def run(self, frames: int, checks: int = 10) -> list[str]:
+        """Draw so many frames, compare with a fresh start so often; what went wrong."""
         begin, memory, first_mb, drift = time.monotonic(), list[float](), 0.0, 0.0
-        checks = max(1, frames // 10)
+        every = max(1, frames // checks)
         action, left = "moving", 0
         for number in range(frames):
             if left == 0:
@@ -82,7 +82,7 @@ class DenoiserSoak:
             left -= 1
             self.counts[action] += 1
             self.step(action)
-            if (number + 1) % checks == 0:
+            if (number + 1) % every == 0:
                 drift = max(drift, self.drift())
                 memory.append(resident_mb())
                 first_mb = first_mb or memory[0]
@@ -206,6 +206,7 @@ def main() -> int:
     denoiser.add_argument("--width", type=int, default=48)
     denoiser.add_argument("--height", type=int, default=32)
     denoiser.add_argument("--gaussians", type=int, default=2000)
+    denoiser.add_argument("--checks", type=int, default=10, help="comparisons with a fresh start")
     viewer = what.add_parser("viewer")
     viewer.add_argument("--minutes", type=float, default=10.0)
     viewer.add_argument("--clients", type=int, default=1000, help="one after the other")
@@ -213,7 +214,7 @@ def main() -> int:
     viewer.add_argument("--scene", default="synth:10k")
     words = parser.parse_args()
     if words.what == "denoiser":
-        problems = DenoiserSoak(words.width, words.height, words.gaussians).run(words.frames)
+        problems = DenoiserSoak(words.width, words.height, words.gaussians).run(words.frames, words.checks)
     else:
         problems = run_viewer(words.minutes, words.clients, words.at_once, words.scene)
     for problem in problems[:20]:
