@@ -222,7 +222,7 @@ def test_a_scene_without_payload_is_drawn_zero_shot(scene, scene_with_payload) -
 
 
 def test_an_unknown_method_is_refused_before_the_first_frame(scene) -> None:
-    with pytest.raises(RenderError, match=r"^method must be one of raw, .*, got 'x'\.$"):
+    with pytest.raises(RenderError, match=r"^method must be one of hush, .*, got 'x'\.$"):
         stream(scene, "x")
 
 

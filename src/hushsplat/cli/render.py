@@ -28,7 +28,7 @@ from hushsplat.cli.flags import (
 from hushsplat.io.frames import frame_writer, output_kind
 from hushsplat.io.legend import BAR_HEIGHT, BAR_WIDTH, with_label, with_scale
 from hushsplat.io.video import DEFAULT_CRF
-from hushsplat.methods import DENOISERS, LEARNED, METHODS, configure, drawn_by
+from hushsplat.methods import DENOISERS, LEARNED, METHODS, adjusted, configure, drawn_by
 from hushsplat.scenes import scene_argument
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.sampling import SAMPLERS
@@ -143,10 +143,12 @@ class Render:
         }
         useless = [flag for flag, was_given in given.items() if was_given]
         if useless and not set(names) & set(LEARNED):
-            raise HushsplatError(f"{useless[0]} is for {' and '.join(LEARNED)}, not for {names[0]}; leave it out.")
+            raise HushsplatError(f"{useless[0]} is for {', '.join(LEARNED)}, not for {names[0]}; leave it out.")
 
     def _configured(self, name: str) -> str | ConfiguredDenoiser:
-        return configure(name, weights=self.weights, settings=self.denoiser) if name in LEARNED else name
+        if name not in LEARNED:
+            return name
+        return configure(name, weights=self.weights, settings=adjusted(name, self.denoiser))
 
     def _frames(self, seen: Camera | Track, denoised: bool) -> Track | list[Camera]:
         """One camera for each frame; a still one again and again, as long as a denoiser needs."""

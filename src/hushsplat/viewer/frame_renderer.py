@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float32
 from numpy import ndarray as Array
 
-from hushsplat.methods import LEARNED, METHODS, configure, drawn_by
+from hushsplat.methods import LEARNED, METHODS, adjusted, configure, drawn_by
 from hushsplat.spec.views import Scale, view_picture
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.stream import MethodLike, Stream
@@ -98,7 +98,7 @@ class FrameRenderer:
         if name not in LEARNED:
             return name
         weights = self._weights if draw.gamma is None else with_gamma(self._weights, draw.gamma)
-        return configure(name, weights=weights, settings=draw.settings)
+        return configure(name, weights=weights, settings=adjusted(name, draw.settings))
 
 
 def bytes_per_px(draw: Draw, has_payload: bool) -> int:
