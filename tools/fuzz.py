@@ -31,6 +31,7 @@ import time
 import traceback
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -58,6 +59,16 @@ WORDS = (
     "a\nb",
     "\ud800",
 )
+UNREADABLE = (
+    ValueError,
+    IndexError,
+    OSError,
+    EOFError,
+    RecursionError,
+    NotImplementedError,
+    zlib.error,
+    zipfile.BadZipFile,
+)  # what mutated seeds raise when they are taken apart
 VALUES: tuple[Any, ...] = (None, True, [], {}, [[]], "", *NUMBERS, 10**400, 1e308, 5e-324, -1e-9, float("nan"), *WORDS)
 
 
@@ -249,7 +260,7 @@ def corpus(name: str) -> list[bytes]:
 def mutated(content: bytes, kind: str, rng: random.Random, seeds: Sequence[bytes]) -> bytes:
     """The content with a few changes that keep more or less of its structure."""
     if rng.random() < 0.75:
-        with suppress(ValueError, OSError, EOFError, RecursionError, zipfile.BadZipFile, NotImplementedError):
+        with suppress(*UNREADABLE):  # then its bytes are mutated as they are
             if kind == "json":
                 return _mutated_json(content, rng)
             if kind == "gzip" and content[:2] == b"\x1f\x8b":

@@ -73,7 +73,8 @@ JOBS = {
     "save": Job(command("convert IN/scene.ply OUT/copy.ply --force"), ("copy.ply",)),
     "picture": Job(command("render IN/scene.ply -o OUT/a.png --method raw --quiet"), ("a.png",)),
     "video": Job(
-        command("render synth:1k -o OUT/a.mp4 --walk --method raw --width 64 --height 48 --quiet"), ("a.mp4",)
+        command("render IN/scene.ply -o OUT/a.mp4 --orbit --seconds 1 --method raw --width 64 --height 48 --quiet"),
+        ("a.mp4",),
     ),
     "evaluate": Job(
         command(
