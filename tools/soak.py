@@ -131,10 +131,12 @@ async def visit(url: str, rng: random.Random, walk: Any, frames: int) -> int:
 
     async with page(url) as one:
         await one.draw(*rng.sample(SHOWN, rng.choice((1, 2))), samples=rng.choice((1, 1, 4)))
+        first = rng.randrange(len(walk))
         for step in range(frames):
             if rng.random() < 0.05:
                 await one.send("look", width=1e308, height=None)
-            await one.look(seen(walk.camera(rng.randrange(len(walk))), rng), sequence=step)
+            # Another place each time: a finished picture of the same one is not drawn again.
+            await one.look(seen(walk.camera((first + 7 * step) % len(walk)), rng), sequence=step)
             frame, _ = await one.next("frame")
             await one.acknowledge(frame)
     return frames
