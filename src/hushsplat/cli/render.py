@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -14,7 +13,7 @@ from numpy import ndarray as Array
 
 from hushsplat.api import STILL_FRAMES, play_side_by_side
 from hushsplat.cli.cameras import Cameras
-from hushsplat.cli.console import progress_bar, status
+from hushsplat.cli.console import print_error, progress_bar, status
 from hushsplat.cli.flags import (
     BACKGROUNDS,
     Color,
@@ -116,7 +115,7 @@ class Render:
         methods = [self._configured(name) for name in names]
         for name, by in dict.fromkeys(zip(asked, names, strict=True)):  # after all that may be refused
             if name != by:
-                print(f"hushsplat: {scene.name} has no payload for {name}; {by} draws it.", file=sys.stderr)
+                print_error(f"{scene.name} has no payload for {name}; {by} draws it.")
         drawing = chosen_engine(self.engine, self.adapter)
         played = play_side_by_side(
             scene.gaussians,
