@@ -121,12 +121,20 @@ def test_play_draws_a_scene_without_payload_zero_shot(scene: Gaussians, camera: 
     assert scene.payload is None
     cameras = [camera] * 3
     for image, expected in zip(
-        hushsplat.play(scene, cameras), hushsplat.play(scene, cameras, "temporal-zero-shot"), strict=True
+        hushsplat.play(scene, cameras, "temporal"), hushsplat.play(scene, cameras, "temporal-zero-shot"), strict=True
     ):
         np.testing.assert_array_equal(image.color, expected.color)
     with_payload = dataclasses.replace(scene, payload=np.ones((len(scene), 10), dtype=np.float32))
-    *_, other = hushsplat.play(with_payload, cameras)
+    *_, other = hushsplat.play(with_payload, cameras, "temporal")
     assert np.abs(other.color - expected.color).max() > 1e-3
+
+
+def test_play_draws_by_hush_near_the_reference(scene: Gaussians, camera: hushsplat.Camera) -> None:
+    for image, named in zip(
+        hushsplat.play(scene, [camera] * 2), hushsplat.play(scene, [camera] * 2, "hush"), strict=True
+    ):
+        np.testing.assert_array_equal(image.color, named.color)
+        assert np.abs(image.color - hushsplat.render(scene, camera).color).max() < 0.05
 
 
 @pytest.mark.parametrize("method", list(hushsplat.METHODS))

@@ -1,5 +1,6 @@
 """The registry of methods: names, settings, weights, the payload policy, and a denoiser on any stream."""
 
+import dataclasses
 import subprocess
 import sys
 
@@ -11,11 +12,13 @@ from hushsplat.engines.cpu.engine import CpuEngine
 from hushsplat.engines.torch.engine import TorchEngine
 from hushsplat.io import weights as weight_files
 from hushsplat.methods import (
+    ACTIVE,
     BLENDED,
     DENOISERS,
     LEARNED,
     METHODS,
     Denoiser,
+    adjusted,
     configure,
     denoiser,
     drawn_by,
@@ -24,7 +27,7 @@ from hushsplat.methods import (
     weights_of,
 )
 from hushsplat.spec.passes import VIEWS
-from hushsplat.spec.settings import TUNED_SVGF, DenoiserSettings, SvgfSettings, TaaSettings
+from hushsplat.spec.settings import PAPER, TUNED_SVGF, DenoiserSettings, SvgfSettings, TaaSettings
 from hushsplat.spec.weights import SHAPES, DenoiserWeights
 from hushsplat.synth import home_camera
 from hushsplat.types.camera import Camera
@@ -58,22 +61,34 @@ def observed(seed: int = 0, payload: bool = True) -> Observation:
 
 
 def test_names_and_kinds_of_the_methods() -> None:
-    assert list(METHODS) == [
-        *("raw", "exact", "reference", "mean", "st-taa", "taa", "svgf", "svgf-tuned", "temporal", "temporal-zero-shot"),
-    ]
     assert BLENDED == ("exact", "reference")
-    assert DENOISERS == ("mean", "st-taa", "taa", "svgf", "svgf-tuned", "temporal", "temporal-zero-shot")
-    assert LEARNED == ("temporal", "temporal-zero-shot")
+    assert ACTIVE == ("hush", "hush-fast", "hush-best", "sorted")
+    assert LEARNED == ("paper", "paper-zero-shot", "temporal", "temporal-zero-shot")
+    assert ("mean", "st-taa", "taa", "svgf", "svgf-tuned", *LEARNED) == DENOISERS
+    assert set(METHODS) == {"raw", *BLENDED, *ACTIVE, *DENOISERS}
     for name, found in METHODS.items():
         assert method(name) is found and found.name == name and found.summary
-        assert found.is_denoiser == (name in DENOISERS) == (found.settings is not None)
-        assert found.kind == ("blended" if name in BLENDED else "streaming")
+        assert found.is_denoiser == (name in DENOISERS)
+        assert (found.settings is not None) == (found.layout is not None) == (name in (*DENOISERS, *ACTIVE))
+        assert found.kind == ("blended" if name in BLENDED else "active" if name in ACTIVE else "streaming")
+
+
+def test_settings_of_a_command_change_those_of_the_method_and_leave_the_others() -> None:
+    assert adjusted("paper", DenoiserSettings()) == PAPER
+    changed = adjusted("paper", DenoiserSettings(gate=1, tau_frames=3.0))
+    assert changed == dataclasses.replace(PAPER, gate=1, tau_frames=3.0) and not changed.smooth
+    with pytest.raises(DenoiseError, match=r"^hush has no settings of the denoiser; they belong to paper, "):
+        adjusted("hush", DenoiserSettings())
 
 
 def test_an_unknown_method_is_refused() -> None:
-    with pytest.raises(RenderError, match=r"^method must be one of raw, exact, .*, temporal-zero-shot, got 'x'\.$"):
+    with pytest.raises(
+        RenderError, match=r"^method must be one of hush, .*, raw, exact, .*, temporal-zero-shot, got 'x'\.$"
+    ):
         method("x")
-    with pytest.raises(RenderError, match=r"^method must be one of raw, exact, .*, temporal-zero-shot, got 'x'\.$"):
+    with pytest.raises(
+        RenderError, match=r"^method must be one of hush, .*, raw, exact, .*, temporal-zero-shot, got 'x'\.$"
+    ):
         drawn_by("x", True)
     for name in ("blurry", "raw", "exact"):
         with pytest.raises(DenoiseError, match=rf"^a denoiser is one of mean, .*, temporal-zero-shot, got '{name}'\.$"):
@@ -84,9 +99,9 @@ def test_a_method_that_needs_a_payload_is_replaced_by_its_fallback_without_one()
     assert drawn_by("temporal", True).name == "temporal"
     assert drawn_by("temporal", False).name == "temporal-zero-shot"
     for name in METHODS:
-        if name != "temporal":
+        if name not in ("paper", "temporal"):
             assert drawn_by(name, True).name == drawn_by(name, False).name == name
-    assert [name for name, found in METHODS.items() if found.needs_payload] == ["temporal"]
+    assert [name for name, found in METHODS.items() if found.needs_payload] == ["paper", "temporal"]
 
 
 def test_a_configured_denoiser_is_zero_shot_without_a_payload_and_keeps_its_other_settings(
@@ -127,7 +142,10 @@ def test_settings_of_another_method_are_refused_by_name() -> None:
 
 
 def test_weights_of_a_method_without_weights_are_refused(weights: DenoiserWeights) -> None:
-    with pytest.raises(DenoiseError, match=r"^taa has no weights; they belong to temporal and temporal-zero-shot\.$"):
+    with pytest.raises(
+        DenoiseError,
+        match=r"^taa has no weights; they belong to paper, paper-zero-shot, temporal, temporal-zero-shot\.$",
+    ):
         configure("taa", weights=weights)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from hushsplat.engines.base import Engine, engine
@@ -12,6 +12,7 @@ from hushsplat.io.weights import default_weights, read_weights
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.settings import (
     PAPER,
+    QUALITY,
     SORTED,
     TUNED_SVGF,
     ActiveSetSettings,
@@ -75,6 +76,8 @@ METHODS: dict[str, Method] = {
             ActiveSetSettings(),
             ACTIVE_SET,
         ),
+        Method("hush-fast", "active", "hush, a little less exact and faster", QUALITY["fast"], ACTIVE_SET),
+        Method("hush-best", "active", "hush, no difference to reference that can be seen", QUALITY["best"], ACTIVE_SET),
         Method("raw", "streaming", "one stochastic sample per pixel, no sorting, no denoising"),
         Method("exact", "blended", "sorted in every pixel: the expectation of raw"),
         Method("reference", "blended", "sorted by the depth of the centres and blended: vanilla 2DGS and 3DGS"),
@@ -205,10 +208,20 @@ def configure(name: str, *, weights: WeightsLike | None = None, settings: Settin
             f"those belong to {', '.join(_methods_with(type(chosen))) or 'no method'}."
         )
     if weights is not None and not found.learned:
-        raise DenoiseError(f"{name} has no weights; they belong to {' and '.join(LEARNED)}.")
+        raise DenoiseError(f"{name} has no weights; they belong to {', '.join(LEARNED)}.")
     if isinstance(chosen, DenoiserSettings) and not found.needs_payload:
         chosen = replace(chosen, zero_shot=True)
     return ConfiguredDenoiser(name, found.layout, chosen, weights_of(weights) if found.learned else None)
+
+
+def adjusted(name: str, changes: DenoiserSettings) -> DenoiserSettings:
+    """A learned method's own settings, but for what differs from the defaults in `changes`."""
+    own = METHODS[name].settings
+    if not isinstance(own, DenoiserSettings):
+        raise DenoiseError(f"{name} has no settings of the denoiser; they belong to {', '.join(LEARNED)}.")
+    defaults = DenoiserSettings()
+    differing = {each.name: getattr(changes, each.name) for each in fields(changes)}
+    return replace(own, **{key: value for key, value in differing.items() if value != getattr(defaults, key)})
 
 
 def denoiser(

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from hushsplat.io.content import bytes_on_disk, levels_of_detail
+from hushsplat.io.content import levels_of_detail
 from hushsplat.io.scenes.scene import STREAMED, load
+from hushsplat.io.scenes.sog_members import bytes_on_disk
 from hushsplat.io.scenes.sog_stream import StreamedSog
 from hushsplat.synth import room_and_garden
 from hushsplat.types.errors import SceneError

@@ -12,7 +12,7 @@ from PIL import Image
 import hushsplat
 from hushsplat.cli.main import main
 from hushsplat.io.weights import write_weights
-from hushsplat.methods import DENOISERS, METHODS, denoiser
+from hushsplat.methods import DENOISERS, LEARNED, METHODS, denoiser
 from hushsplat.spec.views import SHOWN
 from hushsplat.spec.weights import SHAPES, DenoiserWeights
 from hushsplat.types.gaussians import Gaussians
@@ -142,7 +142,10 @@ def test_bench_times_denoisers_beside_renderers(run: Run, with_payload: Path, fi
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     rows = {(row["scene"], row["method"]): row for row in found["rows"]}
-    for scene, names in (("trained.ply", DENOISERS), ("synth:2k", [name for name in DENOISERS if name != "temporal"])):
+    for scene, names in (
+        ("trained.ply", DENOISERS),
+        ("synth:2k", [name for name in DENOISERS if name not in ("paper", "temporal")]),
+    ):
         expected = {"raw", "reference", *names, *(f"raw+{name}" for name in names)}
         assert {method for of, method in rows if of == scene} == expected
     held = rows["trained.ply", "temporal"]["bytes_per_pixel"]
@@ -155,10 +158,10 @@ def test_bench_times_denoisers_beside_renderers(run: Run, with_payload: Path, fi
 
 
 WRONG = {
-    "--method raw --show gate": "--show is for temporal and temporal-zero-shot, not for raw; leave it out.",
-    "--denoiser.sigma 3": "--denoiser.* is for temporal and temporal-zero-shot, not for reference; leave it out.",
-    "--method exact --weights W": "--weights is for temporal and temporal-zero-shot, not for exact; leave it out.",
-    "--compare raw,exact --weights W": "--weights is for temporal and temporal-zero-shot, not for raw; leave it out.",
+    "--method raw --show gate": f"--show is for {', '.join(LEARNED)}, not for raw; leave it out.",
+    "--denoiser.sigma 3": f"--denoiser.* is for {', '.join(LEARNED)}, not for reference; leave it out.",
+    "--method exact --weights W": f"--weights is for {', '.join(LEARNED)}, not for exact; leave it out.",
+    "--compare raw,exact --weights W": f"--weights is for {', '.join(LEARNED)}, not for raw; leave it out.",
     "--method temporal --weights nowhere": "nowhere: cannot be read: No such file or directory.",
     "--method temporal --weights W --denoiser.sigma -1": "sigma must be a number from 0 to 1e+06, got -1.0.",
     "--method temporal --weights W --denoiser.gate 3": "invalid choice '3' for argument '--denoiser.gate'.",
@@ -166,7 +169,7 @@ WRONG = {
     "--method temporal --weights W --frames 0": "--frames must be at least 1, got 0.",
     "--method raw --frames 3": "--frames is for denoisers, which see many; renderers draw one, leave it out.",
     "--method temporal --weights W --frames 3 --orbit": "--frames is for a still camera; a track has frames of its own",
-    "--compare raw,blurry": "--compare takes of raw, exact, reference,",
+    "--compare raw,blurry": "--compare takes of hush,",
     "--compare raw,temporal --weights W --show gate": "--show and --compare do not go together; leave one of them out.",
 }
 
@@ -209,7 +212,7 @@ def test_render_takes_every_method(
     frames = ["--frames", "3"] if method in DENOISERS else []
     words = ["--method", method, "--width", "40", "--height", "30", *frames]
     assert main(["render", str(ply), "-o", "a.npy", *words]) == 0
-    assert (capsys.readouterr().err != "") == (method == "temporal")
+    assert (capsys.readouterr().err != "") == (method in ("paper", "temporal"))
     scene = hushsplat.load(ply)
     camera = hushsplat.frame_scene(scene, 40, 30)
     expected = hushsplat.render(scene, camera, method, frames=3 if frames else None).color

@@ -22,7 +22,7 @@ from hushsplat.types.rotations import quaternion_from_matrix
 
 KINDS = pytest.mark.parametrize("columns", [2, 3], ids=["surfels", "ellipsoids"])
 BACKGROUND = (0.2, 0.5, 0.9)
-WHOLE = ActiveSetSettings(prune=1 / 255, stop=1e-4, ellipse_error=0.0)  # leaves out nothing that `reference` shows
+WHOLE = ActiveSetSettings(prune=1e-6, stop=1e-4, ellipse_error=0.0)  # leaves out nothing that `reference` shows
 NEVER = 1_000_000  # frames: searched once, then only where nothing is known
 MEAN_ERROR, ERROR, ODD_PIXELS = 1e-4, 5e-4, 2e-3  # alpha has a relative error of 1e-4; see test_engine_blended.py
 

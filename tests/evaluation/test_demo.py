@@ -33,7 +33,7 @@ def test_the_demo_ends_in_a_page_a_video_and_a_table(
     assert float(right) > float(left) + 5 and float(share) > 0  # dB to the sorted picture
     assert (folder / "side-by-side.mp4").stat().st_size > 1000
     rows = read_results(folder / "results.json").rows
-    assert [row["method"] for row in rows] == ["raw", "st-taa", "svgf", "temporal-zero-shot"]
+    assert [row["method"] for row in rows] == ["raw", "st-taa", "svgf", "temporal-zero-shot", "hush"]
 
 
 def test_the_demo_needs_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

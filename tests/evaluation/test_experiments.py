@@ -32,7 +32,7 @@ from hushsplat.evaluation.results import read_results
 from hushsplat.evaluation.shots import Method, SceneSource, Shot
 from hushsplat.io.weights import default_weights
 from hushsplat.scenes import scene_argument
-from hushsplat.spec.settings import DenoiserSettings
+from hushsplat.spec.settings import PAPER, DenoiserSettings
 from hushsplat.synth import home_camera
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import EvaluationError
@@ -104,8 +104,10 @@ def test_a_scene_without_payload_is_drawn_zero_shot_and_a_note_says_so() -> None
     found = methods_of(("mean", "temporal", "temporal-zero-shot"), scene, 64, notes)
     assert [(method.name, method.samples) for method in found] == [("mean", 64), ("temporal-zero-shot", 0)]
     assert notes == ["synth:2k has no payload for temporal; temporal-zero-shot draws it."]
-    with pytest.raises(EvaluationError, match=r"--methods takes of raw, exact, .*, got 'blurry'"):
+    with pytest.raises(EvaluationError, match=r"--methods takes of hush, .*, got 'blurry'"):
         methods_of(("blurry",), scene, 64, [])
+    (paper,) = methods_of(("paper-zero-shot",), scene, 64, [])
+    assert paper.settings == replace(PAPER, zero_shot=True)
     payload = np.zeros((len(scene.gaussians), 10), dtype=np.float32)
     trained = replace(scene, gaussians=replace(scene.gaussians, payload=payload))
     names = [method.name for method in methods_of(("temporal", "temporal-zero-shot"), trained, 64, [])]

@@ -120,7 +120,7 @@ def test_what_cannot_be_shown_is_refused() -> None:
 
 def test_labels_and_scales_are_written_in_their_corners_and_nowhere_else() -> None:
     white = np.ones((100, 200, 3), dtype=np.float32)
-    labelled = with_label(white, "temporal")
+    labelled = with_label(white, "hush")
     assert labelled[:25, :40].min() == 0
     assert (labelled[30:] == 1).all() and (labelled[:, 60:] == 1).all()
     bar = np.full((BAR_HEIGHT, BAR_WIDTH, 3), 0.5, dtype=np.float32)

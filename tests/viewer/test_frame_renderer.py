@@ -71,6 +71,7 @@ def test_new_scene_starts_without_history(entry: SceneEntry) -> None:
     service = RenderService(entry, ViewerOptions())
     try:
         session = Session(service, Unconnected())
+        session.draw = Draw((Side("temporal-zero-shot"),))
         frames(session._renderer, session.draw, 5)
         session.show(other)
         found = frame(session._renderer, session.draw, 5)

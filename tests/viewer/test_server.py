@@ -24,7 +24,7 @@ from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.settings import declared
-from hushsplat.viewer.launch import Viewer
+from hushsplat.viewer.launch import Viewer, service_of
 from hushsplat.viewer.session import Session
 
 SMALL = hushsplat.home_camera(96, 64)
@@ -61,12 +61,13 @@ def test_frames_have_the_canvas_size_and_the_engines_picture(viewer: Viewer, sce
         assert psnr(pixels(part), rendered(scene, SMALL, method)) > 35
 
 
-def test_a_scene_with_a_payload_begins_with_hush(scene: Gaussians) -> None:
+def test_a_scene_with_a_payload_can_be_drawn_by_temporal(scene: Gaussians) -> None:
     payload = np.random.default_rng(0).normal(0, 1, (len(scene), 10)).astype(np.float32)
 
     async def visit(url: str) -> dict[str, Any]:
         async with page(url) as one:
             assert one.scene["payload"]
+            await one.draw("temporal")
             await one.look(SMALL)
             return (await one.sharp_frame())[0]
 
@@ -76,7 +77,7 @@ def test_a_scene_with_a_payload_begins_with_hush(scene: Gaussians) -> None:
     assert list(frame["passes_ms"]) == ["sample", "decode", "temporal", "encode"]
 
 
-def test_hush_without_payload_is_drawn_zero_shot(viewer: Viewer) -> None:
+def test_a_page_begins_with_hush_and_temporal_without_payload_is_drawn_zero_shot(viewer: Viewer) -> None:
     async def visit() -> tuple[dict[str, Any], dict[str, Any]]:
         async with page(viewer.url) as one:
             await one.draw("temporal")
@@ -84,7 +85,8 @@ def test_hush_without_payload_is_drawn_zero_shot(viewer: Viewer) -> None:
             return one.hello, (await one.sharp_frame())[0]
 
     hello, frame = run(visit())
-    assert hello["draw"]["sides"] == frame["sides"] == [{"method": "temporal-zero-shot", "show": "picture"}]
+    assert hello["draw"]["sides"] == [{"method": "hush", "show": "picture"}]
+    assert frame["sides"] == [{"method": "temporal-zero-shot", "show": "picture"}]
     assert list(frame["passes_ms"]) == ["sample", "decode", "temporal-zero-shot", "encode"]
 
 
@@ -181,14 +183,14 @@ def test_pictures_are_not_refined_beside_a_video(viewer: Viewer) -> None:
     async def visit() -> None:
         async with page(viewer.url) as one:
             await one.draw("mean")
-            viewer.service.videos_running += 1
+            service_of(viewer).videos_running += 1
             try:
                 await one.look(SMALL)
                 frame, _ = await one.sharp_frame()
                 assert frame["still_frames"] == 1
                 assert await one.quiet_for(0.8) == []
             finally:
-                viewer.service.videos_running -= 1
+                service_of(viewer).videos_running -= 1
             frame, _ = await one.sharp_frame(at_least=5)
 
     run(visit())
@@ -300,6 +302,8 @@ def test_two_clients_have_their_own_camera_and_state(viewer: Viewer, scene: Gaus
 def test_unacknowledged_client_does_not_slow_others(viewer: Viewer) -> None:
     async def visit() -> None:
         async with page(viewer.url) as slow, page(viewer.url) as fast:
+            await slow.draw("mean")
+            await fast.draw("mean")
             await slow.look(SMALL)
             await fast.look(OTHER)
             await fast.sharp_frame(at_least=30)  # while nobody reads what `slow` is sent

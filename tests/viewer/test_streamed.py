@@ -19,7 +19,7 @@ from hushsplat.io.scenes.scene import load, save
 from hushsplat.io.scenes.sog_stream import Leaf, StreamedSog
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import SceneError
-from hushsplat.viewer.launch import waiting
+from hushsplat.viewer.launch import fill, service_of, tell_progress, waiting
 from hushsplat.viewer.refine import Refiner
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.service import ViewerOptions
@@ -107,20 +107,20 @@ def test_page_waits_sees_progress_then_coarse_then_fine(streamed: Path, budget: 
     async def visit() -> None:
         async with page(viewer.url) as one:
             assert one.scene["loading"] and one.scene["name"] == "room"
-            viewer.progress(0.5)
+            tell_progress(viewer, 0.5)
             assert (await one.next("progress"))[0]["share"] == 0.5
             coarse = sog.read(sog.coarsest)
             entry = SceneEntry.of(coarse, "room", engine(), options.render, [("Home", hushsplat.home_camera(96, 64))])
-            viewer.show(entry, Refiner(viewer.service, sog, budget))
+            fill(viewer, entry, Refiner(service_of(viewer), sog, budget))
             scene, _ = await one.next("scene")
             assert scene["gaussians"] == 200 and "loading" not in scene
             await one.look(hushsplat.home_camera(96, 64))
             found, _ = await one.next("refined")
-            assert found["gaussians"] == refined == len(viewer.service.entry.gaussians)
+            assert found["gaussians"] == refined == len(service_of(viewer).entry.gaussians)
             frame, _ = await one.next("frame")
             assert not frame["moving"]
 
-    with waiting("room", "127.0.0.1", 0, options) as viewer:
+    with waiting("room", "127.0.0.1", 0, options, engine()) as viewer:
         run(visit())
 
 

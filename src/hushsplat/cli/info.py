@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from hushsplat.cli.console import bytes_text, results
 from hushsplat.cli.flags import AnyPath, Flag, MaybeInt
+from hushsplat.engines.cpu.machine import default_threads, instruction_set
 from hushsplat.io.captures.capture import load_capture
-from hushsplat.io.content import ContentKind, bytes_on_disk, content_kind, levels_of_detail, scene_format
+from hushsplat.io.content import ContentKind, content_kind, levels_of_detail, scene_format
+from hushsplat.io.scenes.sog_members import bytes_on_disk
 from hushsplat.io.tracks import load_track
 from hushsplat.scenes import PREFIX, framing_level, scene_argument
 from hushsplat.types.capture import Capture
-from hushsplat.types.errors import HushsplatError
+from hushsplat.types.errors import HushsplatError, printable
 from hushsplat.types.framing import guess_up
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.summary import summarize
@@ -30,6 +34,7 @@ Examples of use:
   hushsplat info capture/             photographs with cameras: COLMAP, transforms.json or LLFF
   hushsplat info walk.json            a camera track, also a .csv of EyeNavGS
   hushsplat info garden.ply --json    the same as one JSON object, for scripts
+  hushsplat info --engines            what can draw on this machine
 """
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
@@ -38,20 +43,23 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 class Info:
     """Say what is in a scene, a capture or a track."""
 
-    path: AnyPath  # a scene, a capture or a track; or synth:500k for a scene made by code
+    path: AnyPath = ""  # a scene, a capture or a track; or synth:500k for a scene made by code
+    engines: Flag = False  # list the engines and GPU adapters of this machine instead
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
     json: Flag = False  # print one JSON object instead of a table
 
     def run(self) -> None:
         """Read the file, print what it holds."""
-        content = self._content()
+        if bool(self.path) == self.engines:
+            raise HushsplatError("give a scene, a capture or a track; or --engines alone.")
+        content = _engines() if self.engines else self._content()
         if self.json:
             print(json.dumps(content))
             return
         table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
         for key, value in content.items():
             if value is not None:
-                table.add_row(f"[bold]{key.replace('_', ' ')}[/]", _text(key, value))
+                table.add_row(Text(key.replace("_", " "), style="bold"), Text(_text(key, value)))
         results().print(table)
 
     def _content(self) -> dict[str, Any]:
@@ -76,6 +84,18 @@ class Info:
             found |= {"statistics_of_level": level}
         content = {**found, **_scene(scene), "up": guess_up(named.framing)}
         return content if self.lod is not None or not levels else {**content, "gaussians": levels[min(levels)]}
+
+
+def _engines() -> dict[str, Any]:
+    """What can draw here."""
+    found: dict[str, Any] = {"cpu": f"{instruction_set()}, {default_threads()} threads"}
+    found["torch"] = "yes" if find_spec("torch") else "no; pip install 'hushsplat[learn]'"
+    if not find_spec("wgpu"):
+        return {**found, "gpu": "no; pip install 'hushsplat[gpu]'"}
+    from hushsplat.engines.webgpu.adapters import NO_ADAPTER, adapters
+
+    listed = {f"gpu_{each.number}": f"{each}, {each.driver}" for each in adapters()}
+    return {**found, **(listed or {"gpu": NO_ADAPTER})}
 
 
 def _scene(gaussians: Gaussians) -> dict[str, Any]:
@@ -123,8 +143,8 @@ def _text(key: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return f"{value:,}" if isinstance(value, int) else str(value)
+        return ", ".join(map(printable, map(str, value)))
+    return f"{value:,}" if isinstance(value, int) else printable(str(value))
 
 
 def _distribution(key: str, spread: dict[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,10 +14,11 @@ from numpy import ndarray as Array
 
 from hushsplat.api import STILL_FRAMES, play_side_by_side
 from hushsplat.cli.cameras import Cameras
-from hushsplat.cli.console import bytes_text, progress_bar, say, status
+from hushsplat.cli.console import bytes_text, print_error, progress_bar, say, status
 from hushsplat.cli.flags import (
     BACKGROUNDS,
     Color,
+    EngineName,
     Flag,
     Force,
     MaybeInt,
@@ -27,11 +27,12 @@ from hushsplat.cli.flags import (
     OutputPath,
     SceneName,
     choose_instruction_set,
+    chosen_engine,
 )
 from hushsplat.io.frames import check_frames_output, frame_writer
 from hushsplat.io.legend import BAR_HEIGHT, BAR_WIDTH, with_label, with_scale
 from hushsplat.io.video import DEFAULT_CRF
-from hushsplat.methods import DENOISERS, LEARNED, METHODS, configure, drawn_by
+from hushsplat.methods import DENOISERS, LEARNED, METHODS, adjusted, configure, drawn_by
 from hushsplat.scenes import NamedScene, scene_argument
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.sampling import SAMPLERS
@@ -87,13 +88,15 @@ class Render:
     weights: MaybePath = None  # of paper and temporal: a .safetensors file; the package's own if not said
     denoiser: DenoiserSettings = field(default_factory=DenoiserSettings)
     samples: int = 1  # of raw and what denoises it: samples per pixel and frame
-    sampler: Sampler = "independent"  # how the samples of many frames relate
+    sampler: Sampler = "stratified"  # how the samples of many frames relate
     seed: int = 0  # another seed, another noise
     frame: int = 0  # number of the (first) frame, each frame has its own noise
     background: Color = "black"  # behind the scene, RGB 0..1
     near: float = NEAR  # world units: nothing nearer than this is drawn
     threads: int = 0  # 0: all cores; the picture is the same for any number
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
+    engine: EngineName = "cpu"  # gpu needs hushsplat[gpu]; auto: gpu if there is one that is no software
+    adapter: MaybeText = None  # of the gpu engine: number or part of the name, see hushsplat info --engines
     isa: MaybeText = None  # instruction set of the engine; the best one if not said
     crf: int = DEFAULT_CRF  # of a video: 0 is lossless, 51 the worst
     force: Force = False
@@ -117,9 +120,16 @@ class Render:
         methods = [self._configured(name) for name in names]
         for name, by in dict.fromkeys(zip(asked, names, strict=True)):  # after all that may be refused
             if name != by:
-                print(f"hushsplat: {scene.name} has no payload for {name}; {by} draws it.", file=sys.stderr)
+                print_error(f"{scene.name} has no payload for {name}; {by} draws it.")
+        drawing = chosen_engine(self.engine, self.adapter)
         played = play_side_by_side(
-            scene.gaussians, cameras, methods, noise=noise, options=options, with_views=self.show != "picture"
+            scene.gaussians,
+            cameras,
+            methods,
+            noise=noise,
+            options=options,
+            with_views=self.show != "picture",
+            on=drawing,
         )
         canvas = seen if len(names) == 1 else seen.resized(len(names) * seen.width, seen.height)
         progress = progress_bar(f"drawing {', '.join(names)}", len(cameras), self.quiet)
@@ -160,10 +170,12 @@ class Render:
         }
         useless = [flag for flag, was_given in given.items() if was_given]
         if useless and not set(names) & set(LEARNED):
-            raise HushsplatError(f"{useless[0]} is for {' and '.join(LEARNED)}, not for {names[0]}; leave it out.")
+            raise HushsplatError(f"{useless[0]} is for {', '.join(LEARNED)}, not for {names[0]}; leave it out.")
 
     def _configured(self, name: str) -> str | ConfiguredDenoiser:
-        return configure(name, weights=self.weights, settings=self.denoiser) if name in LEARNED else name
+        if name not in LEARNED:
+            return name
+        return configure(name, weights=self.weights, settings=adjusted(name, self.denoiser))
 
     def _frames(self, seen: Camera | Track, denoised: bool) -> Track | list[Camera]:
         """One camera for each frame; a still one again and again, as long as a denoiser needs."""

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from hushsplat.cli.console import bytes_text
+from hushsplat.cli.console import bytes_text, say
 from hushsplat.cli.flags import Force
 from hushsplat.evaluation.report import write_report
 from hushsplat.evaluation.results import read_results
@@ -44,4 +44,4 @@ class Report:
         output = self.results[0].with_suffix(".html") if self.output is None else self.output
         check_output(output, self.force)
         write_report([read_results(path) for path in self.results], output)
-        print(f"{output} ({bytes_text(output.stat().st_size)})")
+        say(f"{output} ({bytes_text(output.stat().st_size)})")

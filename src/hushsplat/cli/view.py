@@ -6,13 +6,24 @@ import signal
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from hushsplat.cli.console import results, status
-from hushsplat.cli.flags import Color, Flag, MaybeInt, MaybePath, MaybeText, MaybeUp, SceneName, choose_instruction_set
+from hushsplat.cli.console import say, status
+from hushsplat.cli.flags import (
+    Color,
+    EngineName,
+    Flag,
+    MaybeInt,
+    MaybePath,
+    MaybeText,
+    MaybeUp,
+    SceneName,
+    choose_instruction_set,
+    chosen_engine,
+)
 from hushsplat.cli.render import BACKGROUNDS
-from hushsplat.engines.base import engine
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.scenes.sog_stream import StreamedSog
 from hushsplat.io.weights import read_weights
@@ -22,7 +33,7 @@ from hushsplat.synth import home_camera, view_cameras
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.options import NEAR, RenderOptions
-from hushsplat.viewer.launch import Viewer, show, waiting
+from hushsplat.viewer.launch import Viewer, fill, service_of, show, tell_progress, waiting
 from hushsplat.viewer.refine import Refiner, default_budget
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.service import ViewerOptions
@@ -63,17 +74,20 @@ class View:
     threads: int = 0  # 0: all cores
     max_upload_mb: int = 2048  # largest file that the page may open; 0: none
     max_clients: int = 32  # pages that may be open at once
+    max_memory_mb: int = 0  # of pages, videos and dropped scenes together; 0: a quarter of the machine's
     lod: MaybeInt = None  # one level of detail of a streamed SOG, 0 is the finest; finer where one looks if not said
     budget: MaybeInt = None  # of a streamed SOG: most Gaussians at once; by free memory if not said
+    engine: EngineName = "cpu"  # gpu needs hushsplat[gpu]; auto: gpu if there is one that is no software
+    adapter: MaybeText = None  # of the gpu engine: number or part of the name, see hushsplat info --engines
     isa: MaybeText = None  # instruction set of the engine; the best one if not said
     quiet: Flag = False  # print nothing but the link
 
     def run(self) -> None:
         """Load, serve, and wait for Ctrl-C."""
         choose_instruction_set(self.isa)
-        if self.max_upload_mb < 0 or self.max_clients < 1:
-            raise HushsplatError("--max-upload-mb must be at least 0 and --max-clients at least 1.")
-        options = self._options()
+        if min(self.max_upload_mb, self.max_memory_mb) < 0 or self.max_clients < 1:
+            raise HushsplatError("--max-upload-mb, --max-memory-mb must be at least 0 and --max-clients at least 1.")
+        options, drawing = self._options(), chosen_engine(self.engine, self.adapter)
         streamed = streamed_file(self.scene) if self.lod is None else None
         if self.budget is not None and (streamed is None or self.budget < 1):
             raise HushsplatError("--budget is a number of Gaussians > 0 of a streamed SOG; leave it out.")
@@ -82,21 +96,21 @@ class View:
             with status(f"reading {self.scene}", self.quiet):
                 scene = scene_argument(self.scene, self.lod)
                 up = "-y" if scene.is_own and self.up is None else self.up
-                viewer = show(scene, self._cameras(scene), up, self.host, self.port, options)
+                viewer = show(scene, self._cameras(scene), up, self.host, self.port, options, drawing)
             self._serve(viewer, scene)
             return
-        viewer = waiting(Path(self.scene).name, self.host, self.port, options)
+        viewer = waiting(Path(self.scene).name, self.host, self.port, options, drawing)
         with viewer:
             self._open(viewer)
-            with status(f"reading {self.scene}", self.quiet, viewer.progress):
+            with status(f"reading {self.scene}", self.quiet, partial(tell_progress, viewer)):
                 sog = None if streamed is None else StreamedSog(streamed)
                 scene = scene_argument(self.scene, self.lod) if sog is None else coarse_scene(self.scene, sog)
                 cameras = self._cameras(scene)
                 entry = SceneEntry.of(
-                    scene.gaussians, scene.name, engine(), options.render, cameras, self.up, scene.framing
+                    scene.gaussians, scene.name, drawing, options.render, cameras, self.up, scene.framing
                 )
             budget = default_budget(scene.gaussians) if self.budget is None else self.budget
-            viewer.show(entry, None if sog is None else Refiner(viewer.service, sog, budget))
+            fill(viewer, entry, None if sog is None else Refiner(service_of(viewer), sog, budget))
             self._serve(viewer, scene, opened=True)
 
     def _open(self, viewer: Viewer) -> None:
@@ -110,7 +124,7 @@ class View:
             if not opened:
                 self._open(viewer)
             if not self.quiet:
-                results().print(f"shows {scene.name}, {len(scene.gaussians):,} Gaussians; Ctrl-C ends it")
+                say(f"shows {scene.name}, {len(scene.gaussians):,} Gaussians; Ctrl-C ends it")
             viewer.wait()
 
     def _options(self) -> ViewerOptions:
@@ -121,6 +135,7 @@ class View:
             weights=None if self.weights is None else read_weights(self.weights),
             max_upload_bytes=self.max_upload_mb << 20,
             max_clients=self.max_clients,
+            max_memory_bytes=self.max_memory_mb << 20,
         )
 
     def _cameras(self, scene: NamedScene) -> Sequence[tuple[str, Camera]]:

@@ -13,7 +13,7 @@ from hushsplat.evaluation.plan import METRICS, Scores, Task
 from hushsplat.evaluation.results import Row
 from hushsplat.evaluation.shots import Method, SceneSource, Shot
 from hushsplat.io.captures.photographs import is_file
-from hushsplat.methods import LEARNED, drawn_by
+from hushsplat.methods import LEARNED, adjusted, drawn_by
 from hushsplat.methods import METHODS as KNOWN
 from hushsplat.scenes import NamedScene
 from hushsplat.spec.settings import PAPER, DenoiserSettings
@@ -135,7 +135,7 @@ def methods_of(
         Method(
             label=name,
             name=name,
-            settings=DenoiserSettings() if name in LEARNED else None,
+            settings=adjusted(name, DenoiserSettings()) if name in LEARNED else None,
             samples=reference_samples if name == "mean" else 0,
         )
         for name in dict.fromkeys(drawn)

@@ -285,7 +285,7 @@ class ActiveSetSettings(Settings):
         "a Gaussian is left out of a 4×4 px cell in which its weight stays below this.",
         low=1e-6,
         high=0.5,
-        source="Ours; benchmarks/active_set.py",
+        source="Ours; benchmarks/hush.py",
     )
     stop: float = setting(0.01, "transmittance at which a cell is finished.", low=1e-6, high=0.5, source="Ours")
     reach_px: float = setting(
@@ -297,7 +297,7 @@ class ActiveSetSettings(Settings):
         source="Ours",
     )
     ellipse_error: float = setting(
-        1 / 64,
+        1 / 32,
         "how far one ellipse may be off in alpha before the ray form is used; 0: always the ray form.",
         low=0,
         high=1,
@@ -318,7 +318,7 @@ class ActiveSetSettings(Settings):
         source="Ours",
     )
     parallax_px: float = setting(
-        16.0,
+        8.0,
         "a tile is searched as well when near and far have moved apart by this in it.",
         unit="px",
         low=1e-6,
@@ -333,7 +333,7 @@ class ActiveSetSettings(Settings):
 QUALITY = {  # presets of hush; docs/hush.md has the cost and quality of each
     "fast": ActiveSetSettings(prune=1 / 128, stop=0.02),
     "balanced": ActiveSetSettings(),
-    "best": ActiveSetSettings(prune=1 / 255, stop=1 / 255, ellipse_error=1 / 256),
+    "best": ActiveSetSettings(prune=1 / 512, stop=1 / 255, ellipse_error=1 / 256),
 }
 SORTED = ActiveSetSettings(discovery="everything")
 

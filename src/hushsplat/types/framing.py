@@ -105,7 +105,8 @@ def _standpoint(
     target, radius = scene_bulk(gaussians)
     distance = MARGIN * radius / np.sin(half_angle)
     places = [(step, target + step * distance * direction) for step in STEPS for direction in directions]
-    costs = [_blocked(some.means, areas, eye, target) + NEARER_COST * (1 - step) for step, eye in places]
+    means = some.means.astype(np.float64)
+    costs = [_blocked(means, areas, eye, target) + NEARER_COST * (1 - step) for step, eye in places]
     return places[int(np.argmin(costs))][1], target
 
 
@@ -268,14 +269,16 @@ def _hemisphere(count: int) -> Float64[Array, "n 3"]:
 
 def _level_surfaces(some: Gaussians, axis: Float64[Array, " 3"]) -> Float[Array, " bins"]:
     """Where along an axis the surfaces across it lie: shares of their area in even bins over the bulk of the scene."""
-    low, high = np.percentile(some.means, [5, 95], axis=0)
-    inside = ((some.means >= low) & (some.means <= high)).all(axis=1)
+    means = some.means.astype(np.float64)
+    low, high = np.percentile(means, [5, 95], axis=0)
+    inside = ((means >= low) & (means <= high)).all(axis=1)
     normal, area = surfaces(some)
     weight = some.opacities * np.minimum(area, np.percentile(area, 99))  # a sky dome is no floor
     level = inside & (np.abs(normal @ axis) > 0.9)
-    heights = some.means @ axis
+    heights = means @ axis
     bottom, top = np.percentile(heights[inside] if inside.any() else heights, [0, 100])
-    counts, _ = np.histogram(heights[level], BINS, (bottom, top + 1e-9), weights=weight[level])
+    top += 1e-9 * max(1.0, abs(top))  # a flat scene has a bin, too
+    counts, _ = np.histogram(heights[level], BINS, (bottom, top), weights=weight[level])
     return counts / max(float(counts.sum()), 1e-30)
 
 
@@ -283,10 +286,10 @@ def surfaces(gaussians: Gaussians) -> tuple[Array, Array]:
     """The direction in which each Gaussian is thinnest, and the product of its other two scales."""
     rotations = matrix_from_quaternion(gaussians.rotations)
     if gaussians.is_surfels:
-        return rotations[:, :, 2], gaussians.scales.prod(axis=1)
+        return rotations[:, :, 2], gaussians.scales.astype(np.float64).prod(axis=1)
     thinnest = gaussians.scales.argmin(axis=1)
     normal = np.take_along_axis(rotations, thinnest[:, None, None], axis=2)[:, :, 0]
-    return normal, np.sort(gaussians.scales, axis=1)[:, 1:].prod(axis=1)
+    return normal, np.sort(gaussians.scales, axis=1)[:, 1:].astype(np.float64).prod(axis=1)
 
 
 def importance(gaussians: Gaussians) -> Array:
@@ -301,7 +304,7 @@ def _blocked(means: Array, surfaces: Array, eye: Float64[Array, " 3"], target: F
     """The share of the field of view that is filled by what is nearer than the target: a sum of solid angles."""
     way = target - eye
     distance = np.linalg.norm(way)
-    offset = means - eye.astype(np.float32)
+    offset = means - eye
     away = np.sqrt(np.einsum("ni,ni->n", offset, offset))
     ahead = (offset @ (way / distance) > VIEW_COSINE * away) & (away < NEAR_SHARE * distance)
     near = ahead | (away < CLEARANCE * distance)

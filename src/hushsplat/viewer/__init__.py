@@ -14,6 +14,7 @@ from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
 
 if TYPE_CHECKING:  # the server is imported when it is started: a script that only renders does not wait for it
+    from hushsplat.engines.base import Engine
     from hushsplat.viewer.launch import Viewer
     from hushsplat.viewer.service import ViewerOptions
 
@@ -30,6 +31,7 @@ def view(
     port: int | None = None,
     open_browser: bool = False,
     options: ViewerOptions | None = None,
+    on: str | Engine = "cpu",
 ) -> Viewer:
     """Show a scene in the browser; returns as soon as the server listens.
 
@@ -43,22 +45,24 @@ def view(
         port: 0: any free one; None: 8128, or the next that is free.
         open_browser: open the link.
         options: method to begin with, rendering, weights and limits.
+        on: the engine, or its name.
 
     Returns:
         The running viewer. `.url` is the link, `.wait()` blocks until Ctrl-C, `.close()` ends it.
     """
+    from hushsplat.engines.base import engine
     from hushsplat.scenes import NamedScene, scene_argument
     from hushsplat.viewer.launch import show
     from hushsplat.viewer.service import ViewerOptions
 
+    drawing = engine(on) if isinstance(on, str) else on
     if isinstance(scene, Gaussians):
         named = NamedScene("scene", scene, is_own=False)
     else:
         named = scene_argument(os.fspath(scene))
     places = [(f"Camera {i + 1}", one) if isinstance(one, Camera) else one for i, one in enumerate(cameras)]
-    viewer = show(
-        named if name is None else replace(named, name=name), places, up, host, port, options or ViewerOptions()
-    )
+    named = named if name is None else replace(named, name=name)
+    viewer = show(named, places, up, host, port, options or ViewerOptions(), drawing)
     if open_browser:
         viewer.open_browser()
     return viewer

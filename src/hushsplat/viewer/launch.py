@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from aiohttp import web
 
-from hushsplat.engines.base import engine
+from hushsplat.engines.base import Engine
 from hushsplat.scenes import NamedScene
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import ViewError
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.viewer.connections import Handler
 from hushsplat.viewer.refine import Refiner
 from hushsplat.viewer.request_checks import is_loopback
 from hushsplat.viewer.scene_entry import SceneEntry
@@ -29,6 +30,7 @@ from hushsplat.viewer.service import RenderService, ViewerOptions
 FIRST_PORT, PORTS = 8128, 32  # tried one after the other if none is asked for
 PROGRESS_EVERY_S = 0.2
 FRAME_PX = 600  # height of the viewer in a notebook
+BACKLOG = 128  # connections that wait to be accepted
 ANY_ADDRESS = ("0.0.0.0", "::", "")
 
 
@@ -70,25 +72,6 @@ class Viewer:
     ) -> None:
         self.close()
 
-    def progress(self, share: float) -> None:
-        """Tell the pages how much of the scene is read."""
-        now = time.monotonic()
-        if now - self._told >= PROGRESS_EVERY_S:
-            self._told = now
-            asyncio.run_coroutine_threadsafe(self._server.tell_progress(share), self._loop)
-
-    def show(self, entry: SceneEntry, refiner: Refiner | None = None) -> None:
-        """Show the scene that the pages of `waiting` wait for; the refiner reads finer levels of it from now on."""
-        asyncio.run_coroutine_threadsafe(self._server.show(entry), self._loop).result()
-        if refiner is not None:
-            run = refiner.run(self._server.resting_camera, self._server.refine)
-            asyncio.run_coroutine_threadsafe(run, self._loop)
-
-    @property
-    def service(self) -> RenderService:
-        """What all clients share."""
-        return self._service
-
     @property
     def clients(self) -> int:
         """How many pages are open."""
@@ -127,17 +110,44 @@ class Viewer:
     async def _serve(self) -> None:
         runner = web.AppRunner(self._server.app(), access_log=None, shutdown_timeout=5.0)
         await runner.setup()
-        await web.SockSite(runner, self._listening).start()
+        manager, connections = runner.server, self._server.connections
+        assert manager is not None  # there is one after setup
+        self._loop.set_exception_handler(connections.on_loop_error)
+        accepting = await self._loop.create_server(
+            lambda: Handler(manager, connections, self._loop), sock=self._listening, backlog=BACKLOG
+        )
         await self._closing.wait()
+        accepting.close()
         await runner.cleanup()
 
 
-def waiting(name: str, host: str, port: int | None, options: ViewerOptions) -> Viewer:
-    """A viewer whose pages wait for the scene of this name until `Viewer.show`."""
+def waiting(name: str, host: str, port: int | None, options: ViewerOptions, drawing: Engine) -> Viewer:
+    """A viewer whose pages wait for the scene of this name until `fill`."""
     empty = Gaussians(*(np.zeros((0, *shape), np.float32) for shape in ((3,), (3,), (4,), (), (1, 3))))
-    viewer = Viewer(SceneEntry.of(empty, name, engine(), options.render), host, port, options)
-    viewer.service.loading = name
+    viewer = Viewer(SceneEntry.of(empty, name, drawing, options.render), host, port, options)
+    service_of(viewer).loading = name
     return viewer
+
+
+def service_of(viewer: Viewer) -> RenderService:
+    """What all clients of a viewer share."""
+    return viewer._service
+
+
+def tell_progress(viewer: Viewer, share: float) -> None:
+    """Tell the pages how much of the scene is read."""
+    now = time.monotonic()
+    if now - viewer._told >= PROGRESS_EVERY_S:
+        viewer._told = now
+        asyncio.run_coroutine_threadsafe(viewer._server.tell_progress(share), viewer._loop)
+
+
+def fill(viewer: Viewer, entry: SceneEntry, refiner: Refiner | None = None) -> None:
+    """Show the scene that the pages of `waiting` wait for; the refiner reads finer levels of it from now on."""
+    asyncio.run_coroutine_threadsafe(viewer._server.show(entry), viewer._loop).result()
+    if refiner is not None:
+        run = refiner.run(viewer._server.resting_camera, viewer._server.refine)
+        asyncio.run_coroutine_threadsafe(run, viewer._loop)
 
 
 def show(
@@ -147,9 +157,10 @@ def show(
     host: str,
     port: int | None,
     options: ViewerOptions,
+    drawing: Engine,
 ) -> Viewer:
     """A viewer of this scene; without cameras it finds places."""
-    entry = SceneEntry.of(scene.gaussians, scene.name, engine(), options.render, cameras, up, scene.framing)
+    entry = SceneEntry.of(scene.gaussians, scene.name, drawing, options.render, cameras, up, scene.framing)
     return Viewer(entry, host, port, options)
 
 
@@ -163,7 +174,7 @@ def _listen(host: str, port: int | None) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, number))
-            listening.listen(128)
+            listening.listen(BACKLOG)
             return listening
         except (OSError, OverflowError) as error:
             listening.close()

@@ -24,8 +24,12 @@ WHEEL_PX = (128, 30)
 # In the order of the menu, and in a few words each; other methods of the registry follow with their summaries.
 TITLES = {
     "hush": "only what was seen and matters, blended",
+    "hush-fast": "hush, faster",
+    "hush-best": "hush, as good as reference",
     "temporal": "learned denoiser, for scenes trained for it",
     "temporal-zero-shot": "learned denoiser, any scene",
+    "paper": "the paper's denoiser, for scenes trained for it",
+    "paper-zero-shot": "the paper's denoiser, any scene",
     "raw": "one sample per pixel",
     "mean": "mean of all frames while still",
     "st-taa": "temporal filter with a fixed history",

@@ -9,8 +9,7 @@
 
 namespace hush::HUSH_ISA {
 
-// Transmittances whose depths are kept; the last is ActiveSetSettings::stop.
-constexpr float kPassed[kProfileLevels] = {0.5f, 0.25f, 0.1f, 0.03f, 0};
+constexpr float kHalf = 0.5f;          // transmittance whose depth is kept beside that of ActiveSetSettings::stop
 constexpr int kWindow = 8;             // cells: a profile spread over more than this is no help
 constexpr float kDepthSlack = 1.002f;  // depths move a little between frames, and are rounded
 
@@ -97,89 +96,47 @@ inline bool window_of(const ActiveSet& before, const FrameChange& change, int x0
     }
     auto first = [&](float v) { return (int)std::floor((v - reach) / kSetCell); };
     auto last = [&](float v) { return (int)std::floor((v + reach + kSetCell - 1) / kSetCell); };
-    *window = {first(low[0]), last(high[0]), first(low[1]), last(high[1])};
-    window->parallax = std::max(high[0] - low[0], high[1] - low[1]);
     const float slack = 1;  // px: what enters the picture so slowly is found when the tile has its turn
-    window->inside = x0 + low[0] >= -slack && y0 + low[1] >= -slack &&
-                     std::min(x0 + kSetTile, before.camera.width) + high[0] <= before.camera.width + slack &&
-                     std::min(y0 + kSetTile, before.camera.height) + high[1] <= before.camera.height + slack;
+    const bool inside = x0 + low[0] >= -slack && y0 + low[1] >= -slack &&
+                        std::min(x0 + kSetTile, before.camera.width) + high[0] <= before.camera.width + slack &&
+                        std::min(y0 + kSetTile, before.camera.height) + high[1] <= before.camera.height + slack;
+    *window = {first(low[0]), last(high[0]), first(low[1]),
+               last(high[1]), inside,        std::max(high[0] - low[0], high[1] - low[1])};
     return window->x1 - window->x0 <= kWindow && window->y1 - window->y0 <= kWindow;
 }
 
-// One level of the tile's profile: the farthest depth in each cell's window, nothing known outside the picture.
-inline void farthest_in_window(const ActiveSet& before, int level, int cell_x, int cell_y, const CellWindow& w,
-                               float out[kCellsInTile]) {
-    constexpr int kPitch = kSetCells + kWindow;
-    float patch[kPitch][kPitch + 8];  // the last eight are only there for whole vectors
-    const int rows = kSetCells + w.y1 - w.y0, columns = kSetCells + w.x1 - w.x0;
-    const float* plane = before.plane(level);
-    for (int y = 0; y < rows; ++y) {
-        const int v = cell_y + w.y0 + y, u = cell_x + w.x0;
-        if (v >= 0 && v < before.cell_rows && u >= 0 && u + columns <= before.cell_columns) {
-            std::memcpy(patch[y], plane + (size_t)v * before.cell_columns + u, columns * sizeof(float));
-            continue;
-        }
-        for (int x = 0; x < columns; ++x) {
-            const bool inside = v >= 0 && v < before.cell_rows && u + x >= 0 && u + x < before.cell_columns;
-            patch[y][x] = inside ? plane[(size_t)v * before.cell_columns + u + x] : kUnknown;
-        }
-    }
-    f32x8 across[kPitch];
-    for (int y = 0; y < rows; ++y) {
-        across[y] = load(patch[y]);
-        for (int x = 1; x <= w.x1 - w.x0; ++x) across[y] = max(across[y], load(patch[y] + x));
-    }
-    for (int y = 0; y < kSetCells; ++y) {
-        f32x8 most = across[y];
-        for (int k = 1; k <= w.y1 - w.y0; ++k) most = max(most, across[y + k]);
-        store(out + y * kSetCells, most);
-    }
+// The farthest depth at which the last frame's light ended in the window of a tile; unknown if that leaves its picture.
+inline float farthest_in_window(const ActiveSet& before, int x0, int y0, const Camera& camera, const CellWindow& w) {
+    const int columns = std::min(kSetCells, (camera.width - x0 + kSetCell - 1) / kSetCell);
+    const int rows = std::min(kSetCells, (camera.height - y0 + kSetCell - 1) / kSetCell);
+    const int left = x0 / kSetCell + w.x0, right = x0 / kSetCell + columns + w.x1;
+    const int top = y0 / kSetCell + w.y0, bottom = y0 / kSetCell + rows + w.y1;
+    const float* plane = before.plane(kProfileLevels - 1);
+    float most = 0;
+    for (int y = std::max(top, 0); y < std::min(bottom, before.cell_rows); ++y)
+        for (int x = std::max(left, 0); x < std::min(right, before.cell_columns); ++x)
+            most = std::max(most, plane[(size_t)y * before.cell_columns + x]);
+    return w.inside ? most : kUnknown;
 }
 
-// The profile that holds for a tile of this frame, and the depth behind which the whole tile is finished.
+// What the last frame says of a tile of this frame.
 struct TileProfile {
-    alignas(32) float passed[kProfileLevels][kCellsInTile];
+    float finished;  // depth behind which nothing is seen
     bool known;      // the last frame showed all of this tile
     float parallax;  // px, see CellWindow
 
-    float read(const ActiveSet* before, const FrameChange* change, const Camera& camera, int x0, int y0, float reach) {
+    void read(const ActiveSet* before, const FrameChange& change, const Camera& camera, int x0, int y0, float reach) {
         CellWindow window;
-        if (!before || !window_of(*before, *change, x0, y0, reach, &window)) {
-            for (auto& level : passed) std::fill(level, level + kCellsInTile, kUnknown);
-            known = false, parallax = 0;
-            return kUnknown;
+        if (!before || !window_of(*before, change, x0, y0, reach, &window)) {
+            finished = kUnknown, known = false, parallax = 0;
+            return;
         }
         known = window.inside, parallax = window.parallax;
-        const f32x8 columns = splat((float)x0) + iota() * splat(kSetCell);
-        const i32x8 right = columns < splat((float)camera.width);
         float scale, offset;
-        change->depth(x0 + 0.5f * kSetTile + 0.5f * kSetCell * (window.x0 + window.x1),
-                      y0 + 0.5f * kSetTile + 0.5f * kSetCell * (window.y0 + window.y1), &scale, &offset);
-        f32x8 most = splat(0);
-        for (int level = 0; level < kProfileLevels; ++level) {
-            farthest_in_window(*before, level, x0 / kSetCell, y0 / kSetCell, window, passed[level]);
-            for (int c = 0; c < kCellsInTile; c += 8) {
-                const f32x8 then = load(passed[level] + c);
-                const f32x8 here = (splat(scale) * then + splat(offset)) * splat(kDepthSlack);
-                f32x8 known = select(then < splat(kUnknown), here, splat(kUnknown));
-                const bool above = y0 + c / kSetCells * kSetCell < camera.height;
-                known = select(above ? right : splat_int(0), known, splat(0));  // nothing is drawn outside the picture
-                store(passed[level] + c, known);
-                if (level == kProfileLevels - 1) most = max(most, known);
-            }
-        }
-        return -horizontal_min(-most);
-    }
-
-    // log2 of the least alpha that matters in each cell at this depth.
-    HUSH_MEMBER void needed(float depth, float log2_prune, float least, const float steps[kProfileLevels],
-                            float need[kCellsInTile]) const {
-        for (int c = 0; c < kCellsInTile; c += 8) {
-            f32x8 sum = splat(log2_prune);
-            for (int level = 0; level < kProfileLevels; ++level)
-                sum += select(splat(depth) > load(passed[level] + c), splat(steps[level]), splat(0));
-            store(need + c, max(sum, splat(least)));
-        }
+        change.depth(x0 + 0.5f * kSetTile + 0.5f * kSetCell * (window.x0 + window.x1),
+                     y0 + 0.5f * kSetTile + 0.5f * kSetCell * (window.y0 + window.y1), &scale, &offset);
+        const float then = farthest_in_window(*before, x0, y0, camera, window);
+        finished = then < kUnknown ? (scale * then + offset) * kDepthSlack : kUnknown;
     }
 };
 

@@ -67,8 +67,7 @@ public:
           columns_((camera.width + kSetTile - 1) / kSetTile),
           rows_((camera.height + kSetTile - 1) / kSetTile),
           previous_(job.previous),
-          profiles_((size_t)columns_ * rows_),
-          finished_((size_t)columns_ * rows_) {
+          profiles_((size_t)columns_ * rows_) {
         has_profile_ = previous_ && previous_->frame > 0 && previous_->camera.width == camera.width &&
                        previous_->camera.height == camera.height;
     }
@@ -98,8 +97,8 @@ private:
         const ActiveSet* before = has_profile_ ? previous_ : nullptr;
         parallel_for(rows_, threads_, [&](int row) {
             for (int tile = row * columns_; tile < (row + 1) * columns_; ++tile)
-                finished_[tile] = profiles_[tile].read(before, &change, camera_, tile % columns_ * kSetTile,
-                                                       row * kSetTile, job_.settings.reach_px);
+                profiles_[tile].read(before, change, camera_, tile % columns_ * kSetTile, row * kSetTile,
+                                     job_.settings.reach_px);
         });
     }
 
@@ -155,7 +154,7 @@ private:
     // Depth behind which a tile of kTile px is finished.
     float farthest(int tile) const {
         float most = 0;
-        each_inside(tile, [&](int index) { most = std::max(most, finished_[index]); });
+        each_inside(tile, [&](int index) { most = std::max(most, profiles_[index].finished); });
         return most;
     }
 
@@ -165,7 +164,7 @@ private:
             if (!wanted[index]) return;
             const float end = farthest(index);
             const Tile tile = tile_at(lists_, camera_, index);
-            for (int k = lists_.begin[index]; k < lists_.begin[index + 1]; ++k) {
+            for (size_t k = lists_.begin[index]; k < lists_.begin[index + 1]; ++k) {
                 const int chunk = lists_.chunk[k];
                 if (lists_.inverse_near[chunk] * end < 1) break;  // and all behind it
                 ensure_projected(scene_, camera_, chunk);
@@ -249,7 +248,7 @@ private:
     HUSH_MEMBER void each_tile(const PixelBox& box, float depth, Visit&& visit) const {
         for (int y = box.y0 / kSetTile; y <= (box.y1 - 1) / kSetTile; ++y)
             for (int x = box.x0 / kSetTile; x <= (box.x1 - 1) / kSetTile; ++x)
-                if (depth <= finished_[y * columns_ + x]) visit(y * columns_ + x);
+                if (depth <= profiles_[y * columns_ + x].finished) visit(y * columns_ + x);
     }
 
     void bin(const Parts& parts) {
@@ -286,7 +285,7 @@ private:
         parallel_for(tiles(), threads_, [&](int tile) {
             static thread_local TileScratch scratch;
             pairs += (int64_t)draw_tile(job, tile % columns_, tile / columns_, entries_->get() + begin_[tile],
-                                        (int)(begin_[tile + 1] - begin_[tile]), profiles_[tile], scratch);
+                                        (int)(begin_[tile + 1] - begin_[tile]), scratch);
         });
         job_.next->counts.pairs = pairs;
     }
@@ -324,7 +323,6 @@ private:
     const ActiveSet* previous_;
     bool has_profile_;
     Recycling<TileProfile> profiles_;
-    std::vector<float> finished_;  // [tile]: depth behind which nothing matters
     std::unique_ptr<Recycling<Record>> record_;
     std::unique_ptr<Recycling<PixelBox>> box_;
     std::unique_ptr<Recycling<int32_t>> slot_;

@@ -14,7 +14,7 @@ constexpr int kSetTile = 32;  // px: side of the square whose members are ordere
 constexpr int kSetCell = 4;   // px: side of the squares for which it is decided who matters
 constexpr int kSetCells = kSetTile / kSetCell;
 constexpr int kCellsInTile = kSetCells * kSetCells;
-constexpr int kProfileLevels = 5;
+constexpr int kProfileLevels = 2;  // half of the light, and all that counts
 constexpr float kUnknown = 1e30f;  // depth of a profile that says nothing: no light is known to have been used up
 
 // An array in recycled memory; left uninitialised.

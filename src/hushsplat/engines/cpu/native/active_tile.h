@@ -1,8 +1,6 @@
 // One tile of the active set: its members in the order of their centres' depth, who matters in which cell, the blend.
 #pragma once
 
-#include <type_traits>
-
 #include "active_profile.h"
 #include "active_records.h"
 
@@ -90,21 +88,21 @@ inline void order_ties(const Members& members, TileEntry* entries, int n) {
     }
 }
 
-// Buffers of one worker, for as many entries as its tiles had so far.
+constexpr int kBatch = 128;        // members of a tile that are listed, then blended, before the next
+constexpr float kFinished = 1e9f;  // log2 of an alpha that nothing has
+
+// Buffers of one worker.
 struct TileScratch {
     Buffer<TileEntry> sorting;
-    Buffer<Record> record;  // the tile's own copies, in order
-    Buffer<float> depth;    // of the centres, in order
-    Buffer<uint32_t> list;  // [cell][stride]: indices into `record`
-    size_t stride = 0;
+    size_t most_entries = 0;
+    Record record[kBatch];               // the batch's own copies, in order
+    float depth[kBatch];                 // of the centres
+    uint8_t list[kCellsInTile][kBatch];  // indices into `record`
 
     void reserve(size_t n) {
-        if (n <= stride) return;
-        stride = n + n / 2 + 64;
-        sorting.resize(stride);
-        record.resize(stride);
-        depth.resize(stride);
-        list.resize(kCellsInTile * stride);
+        if (n <= most_entries) return;
+        most_entries = n + n / 2 + 64;
+        sorting.resize(most_entries);
     }
 };
 
@@ -206,23 +204,9 @@ HUSH_INLINE f32x8 ray_exponent(const Record& r, f32x8 dx, f32x8 dy, float near, 
     return splat(r.log_opacity) - least;
 }
 
-// Adds one member to half a cell, `dx` and `dy` from its pixels to the member: an ellipse is the same on both sides,
-// and subtracting from the member leaves pixels in memory. `Mixed` cells hold members that need the ray form.
-template <bool Surfels, bool Depth, bool Mixed>
-HUSH_INLINE void blend_half(const Record& r, f32x8 dx, f32x8 dy, float near, const AlphaConstants& c, HalfCell& sums) {
-    f32x8 exponent, depth;
-    if (Mixed && r.is_ray()) {
-        exponent = ray_exponent<Surfels>(r, -dx, -dy, near, &depth);
-    } else {
-        const f32x8 u = fma(dy, splat(r.uy), dx * splat(r.ux)), v = dy * splat(r.vy);
-        if constexpr (Surfels) {
-            const f32x8 low = splat(r.form[2]) * fma(dx, dx, dy * dy);
-            exponent = splat(r.log_opacity) - min(fma(u, u, v * v), low);
-        } else {
-            exponent = fma(-u, u, fma(-v, v, splat(r.log_opacity)));
-        }
-        if constexpr (Depth) depth = fma(-dy, splat(r.form[1]), fma(-dx, splat(r.form[0]), splat(r.depth)));
-    }
+// Adds a member with these alphas to half a cell.
+template <bool Depth>
+HUSH_INLINE void add(const Record& r, f32x8 exponent, f32x8 depth, const AlphaConstants& c, HalfCell& sums) {
     const f32x8 weight = alpha_of(exponent, c) * sums.rest;
     sums.rest = sums.rest - weight;
     sums.red = fma(weight, splat(r.red), sums.red);
@@ -231,54 +215,98 @@ HUSH_INLINE void blend_half(const Record& r, f32x8 dx, f32x8 dy, float near, con
     if constexpr (Depth) sums.depth = fma(weight, depth, sums.depth);
 }
 
-template <bool Surfels, bool Depth, bool Mixed>
-HUSH_INLINE void blend(const Record& r, const CellPlaces& places, float near, const AlphaConstants& c, HalfCell& top,
+// One ellipse in half a cell, `dx` and `dy` from its pixels to the member: an ellipse is the same on both sides, and
+// subtracting from the member leaves pixels in memory.
+template <bool Surfels, bool Depth>
+HUSH_INLINE void blend_half(const Record& r, f32x8 dx, f32x8 dy, const AlphaConstants& c, HalfCell& sums) {
+    const f32x8 u = fma(dy, splat(r.uy), dx * splat(r.ux)), v = dy * splat(r.vy);
+    f32x8 exponent, depth = splat(0);
+    if constexpr (Surfels) {
+        const f32x8 low = splat(r.form[2]) * fma(dx, dx, dy * dy);
+        exponent = splat(r.log_opacity) - min(fma(u, u, v * v), low);
+    } else {
+        exponent = fma(-u, u, fma(-v, v, splat(r.log_opacity)));
+    }
+    if constexpr (Depth) depth = fma(-dy, splat(r.form[1]), fma(-dx, splat(r.form[0]), splat(r.depth)));
+    add<Depth>(r, exponent, depth, c, sums);
+}
+
+template <bool Surfels, bool Depth>
+HUSH_INLINE void blend(const Record& r, const CellPlaces& places, const AlphaConstants& c, HalfCell& top,
                        HalfCell& bottom) {
     const f32x8 dx = splat(r.x) - load(places.x), y = splat(r.y);
-    blend_half<Surfels, Depth, Mixed>(r, dx, y - load(places.top), near, c, top);
-    blend_half<Surfels, Depth, Mixed>(r, dx, y - load(places.bottom), near, c, bottom);
+    blend_half<Surfels, Depth>(r, dx, y - load(places.top), c, top);
+    blend_half<Surfels, Depth>(r, dx, y - load(places.bottom), c, bottom);
+}
+
+// A member that needs the ray form. Not inlined: these are few, and their registers would displace the sums.
+template <bool Surfels, bool Depth>
+__attribute__((noinline)) void blend_ray(const Record& r, const CellPlaces& places, float near, const AlphaConstants& c,
+                                         CellSums& sums) {
+    const f32x8 dx = load(places.x) - splat(r.x), y = splat(r.y);
+    f32x8 depth;
+    const f32x8 top = ray_exponent<Surfels>(r, dx, load(places.top) - y, near, &depth);
+    add<Depth>(r, top, depth, c, sums.top);
+    const f32x8 bottom = ray_exponent<Surfels>(r, dx, load(places.bottom) - y, near, &depth);
+    add<Depth>(r, bottom, depth, c, sums.bottom);
 }
 
 // A finished cell shows what it has found so far: taking the rest for background would darken cell by cell.
-HUSH_INLINE void finish(HalfCell& sums) {
+HUSH_INLINE HalfCell finished(const HalfCell& sums) {
     const f32x8 scale = splat(1) / max(splat(1) - sums.rest, splat(0.5f));
-    sums.red = sums.red * scale;
-    sums.green = sums.green * scale;
-    sums.blue = sums.blue * scale;
-    sums.depth = sums.depth * scale;
-    sums.rest = splat(0);
+    return {splat(0), sums.red * scale, sums.green * scale, sums.blue * scale, sums.depth * scale};
 }
 
-// Front to back until the cell is finished; writes the depths at which levels of transmittance were passed.
-template <bool Surfels, bool Depth, bool Mixed>
-__attribute__((noinline)) void blend_list(const Record* record, const float* depth, const uint32_t* list, int n,
-                                          const CellPlaces& places, float near, float stop, const AlphaConstants& c,
-                                          CellSums& sums, float passed[kProfileLevels]) {
-    const f32x8 zero = splat(0);
-    HalfCell top = {sums.top.rest, zero, zero, zero, zero}, bottom = {sums.bottom.rest, zero, zero, zero, zero};
-    int level = 0, k = 0;
-    float pass = kPassed[0];
-    for (; k + 4 <= n && level < kProfileLevels; k += 4) {
-#pragma GCC unroll 4
-        for (int j = 0; j < 4; ++j) {
+// At least log2 of a positive number, by no more than 0.09.
+HUSH_INLINE float log2_above(float value) {
+    int32_t word;
+    std::memcpy(&word, &value, 4);
+    return (float)word * 0x1p-23f - 126.9139f;
+}
+
+// A cell between two batches.
+struct Cell {
+    CellSums sums;
+    CellPlaces places;
+    int level = 0;                                        // of kProfileLevels: transmittance is still above it
+    float passed[kProfileLevels] = {kUnknown, kUnknown};  // depths at which it fell below them
+};
+
+// What is the same for all cells of a tile.
+struct BlendJob {
+    float near, stop, log2_prune;
+    AlphaConstants constants;
+};
+
+// A batch of a cell, front to back until the cell is finished. Returns log2 of the least alpha that counts afterwards.
+template <bool Surfels, bool Depth>
+__attribute__((noinline)) float blend_list(const BlendJob& job, const Record* record, const float* depth,
+                                           const uint8_t* list, int n, Cell& cell) {
+    HalfCell top = cell.sums.top, bottom = cell.sums.bottom;
+    float rest = 1;
+    for (int k = 0; k < n;) {
+        const int end = std::min(k + 8, n);
+        for (; k < end; ++k) {
+            const Record& r = record[list[k]];
+            if (__builtin_expect(r.is_ray(), 0)) {
+                cell.sums = {top, bottom};
+                blend_ray<Surfels, Depth>(r, cell.places, job.near, job.constants, cell.sums);
+                top = cell.sums.top, bottom = cell.sums.bottom;
+                continue;
+            }
             asm volatile("" ::: "memory");  // keeps records and constants in memory, see AlphaConstants
-            blend<Surfels, Depth, Mixed>(record[list[k + j]], places, near, c, top, bottom);
+            blend<Surfels, Depth>(r, cell.places, job.constants, top, bottom);
         }
-        const f32x8 most = max(top.rest, bottom.rest);
-        while (!any(most > splat(pass))) {
-            passed[level++] = depth[list[k + 3]];
-            if (level == kProfileLevels) break;
-            pass = level + 1 < kProfileLevels ? kPassed[level] : stop;
+        rest = horizontal_max(max(top.rest, bottom.rest));
+        if (cell.level == 0 && rest <= kHalf) cell.passed[cell.level++] = depth[list[end - 1]];
+        if (rest <= job.stop) {
+            cell.passed[1] = depth[list[end - 1]];
+            cell.sums = {finished(top), finished(bottom)};
+            return kFinished;
         }
     }
-    if (level == kProfileLevels) {
-        finish(top);
-        finish(bottom);
-    } else {
-        for (; k < n; ++k) blend<Surfels, Depth, Mixed>(record[list[k]], places, near, c, top, bottom);
-    }
-    sums.top = top;
-    sums.bottom = bottom;
+    cell.sums = {top, bottom};
+    return std::max(job.log2_prune - log2_above(rest), kLeastLog2);
 }
 
 // Four pixels of a row: colour over the background, alpha, mean depth.
@@ -329,72 +357,79 @@ inline void write_cell(const SortedOutput& out, const Camera& camera, int x, int
     write_half(out, camera.width, pixel + 2 * (size_t)camera.width, sums.bottom);
 }
 
-// Lists the tile's members cell by cell; returns the cells with one that needs the ray form, and counts pairs.
+// Lists a batch of the tile's members cell by cell; returns the number of pairs.
 template <bool Surfels>
-inline uint64_t list_cells(const TileJob& job, const TileEntry* entries, int n, int x0, int y0,
-                           const TileProfile& profile, TileScratch& scratch, uint32_t* tail[kCellsInTile]) {
-    constexpr int kBatch = 16;  // entries that share one reading of the profile, at the depth of the first
-    const float log2_prune = std::log2(job.settings.prune);
-    const float steps[kProfileLevels] = {1, 1, 1.3219281f, 1.7369656f, 1e6f};  // log2 of 1 / 0.5, 0.5 / 0.25, ...
-    alignas(32) float need[kCellsInTile];
-    uint64_t rays = 0;
+inline size_t list_cells(const Members& members, const TileEntry* entries, int n, int x0, int y0, const float* need,
+                         TileScratch& scratch, uint8_t count[kCellsInTile]) {
+    size_t pairs = 0;
+    std::memset(count, 0, kCellsInTile);
     for (int k = 0; k < n; ++k) {
         if (k + 8 < n) {
-            __builtin_prefetch(&job.members.record[(uint32_t)entries[k + 8]]);
-            __builtin_prefetch(&job.members.box[(uint32_t)entries[k + 8]]);
+            __builtin_prefetch(&members.record[(uint32_t)entries[k + 8]]);
+            __builtin_prefetch(&members.box[(uint32_t)entries[k + 8]]);
         }
-        if (k % kBatch == 0) profile.needed(depth_of(entries[k]), log2_prune, kLeastLog2, steps, need);
         const uint32_t member = (uint32_t)entries[k];
-        const Record& r = scratch.record[k] = job.members.record[member];
+        const Record& r = scratch.record[k] = members.record[member];
         scratch.depth[k] = depth_of(entries[k]);
-        uint64_t cells = cells_that_matter<Surfels>(r, job.members.box[member], x0, y0, need);
+        uint64_t cells = cells_that_matter<Surfels>(r, members.box[member], x0, y0, need);
         if (!cells) continue;
-        if (r.is_ray()) rays |= cells;
-        __atomic_store_n(job.members.matters + member, 1, __ATOMIC_RELAXED);
-        for (; cells; cells &= cells - 1) *tail[__builtin_ctzll(cells)]++ = (uint32_t)k;
+        __atomic_store_n(members.matters + member, 1, __ATOMIC_RELAXED);
+        pairs += __builtin_popcountll(cells);
+        for (; cells; cells &= cells - 1) {
+            const int cell = __builtin_ctzll(cells);
+            scratch.list[cell][count[cell]++] = (uint8_t)k;
+        }
     }
-    return rays;
+    return pairs;
 }
 
 // Draws a tile of the picture and its profile for the next frame; returns the number of pairs of member and cell.
 template <bool Surfels, bool Depth>
 inline size_t draw_set_tile(const TileJob& job, int tile_x, int tile_y, TileEntry* entries, int n,
-                            const TileProfile& profile, TileScratch& scratch) {
+                            TileScratch& scratch) {
     const int x0 = tile_x * kSetTile, y0 = tile_y * kSetTile;
     scratch.reserve(n);
     sort_by_depth(entries, scratch.sorting.get(), n);
     order_ties(job.members, entries, n);
-    uint32_t* tail[kCellsInTile];
-    for (int cell = 0; cell < kCellsInTile; ++cell) tail[cell] = scratch.list.get() + cell * scratch.stride;
-    const uint64_t rays = list_cells<Surfels>(job, entries, n, x0, y0, profile, scratch, tail);
 
-    const AlphaConstants constants;
+    const BlendJob blending = {job.camera.near, job.settings.stop, std::log2(job.settings.prune), {}};
     const f32x8 column = join(f32x4{0, 1, 2, 3}, f32x4{0, 1, 2, 3}), row = join(f32x4{0, 0, 0, 0}, f32x4{1, 1, 1, 1});
+    Cell cells[kCellsInTile];
+    alignas(32) float need[kCellsInTile];  // log2 of the least alpha that counts
+    int open = 0;
+    for (int index = 0; index < kCellsInTile; ++index) {
+        Cell& cell = cells[index];
+        const int x = x0 + index % kSetCells * kSetCell, y = y0 + index / kSetCells * kSetCell;
+        const f32x8 px = column + splat((float)x + 0.5f), py = row + splat((float)y + 0.5f);
+        store(cell.places.x, px);
+        store(cell.places.top, py);
+        store(cell.places.bottom, py + splat(2));
+        const i32x8 left = px < splat((float)job.camera.width);  // pixels outside the picture are finished
+        const f32x8 below = splat((float)job.camera.height), zero = splat(0);
+        cell.sums = {{select(left & (py < below), splat(1), zero), zero, zero, zero, zero},
+                     {select(left & (py + splat(2) < below), splat(1), zero), zero, zero, zero, zero}};
+        const bool inside = x < job.camera.width && y < job.camera.height;
+        if (!inside) cell.passed[0] = cell.passed[1] = 0;
+        need[index] = inside ? std::max(blending.log2_prune, kLeastLog2) : kFinished;
+        open += inside;
+    }
     size_t pairs = 0;
-    for (int cell = 0; cell < kCellsInTile; ++cell) {
-        const int x = x0 + cell % kSetCells * kSetCell, y = y0 + cell / kSetCells * kSetCell;
-        float passed[kProfileLevels] = {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown};
-        if (x < job.camera.width && y < job.camera.height) {
-            const uint32_t* list = scratch.list.get() + cell * scratch.stride;
-            const int length = (int)(tail[cell] - list);
-            const f32x8 px = column + splat((float)x + 0.5f), py = row + splat((float)y + 0.5f);
-            CellSums sums = {};
-            const i32x8 left = px < splat((float)job.camera.width);  // pixels outside the picture are finished
-            const f32x8 below = splat((float)job.camera.height);
-            sums.top.rest = select(left & (py < below), splat(1), splat(0));
-            sums.bottom.rest = select(left & (py + splat(2) < below), splat(1), splat(0));
-            auto* blend_cell = rays >> cell & 1 ? blend_list<Surfels, Depth, true> : blend_list<Surfels, Depth, false>;
-            CellPlaces places;
-            store(places.x, px);
-            store(places.top, py);
-            store(places.bottom, py + splat(2));
-            blend_cell(scratch.record.get(), scratch.depth.get(), list, length, places, job.camera.near,
-                       job.settings.stop, constants, sums, passed);
-            write_cell(job.out, job.camera, x, y, sums);
-            pairs += length;
+    uint8_t count[kCellsInTile];
+    for (int first = 0; first < n && open; first += kBatch) {
+        pairs += list_cells<Surfels>(job.members, entries + first, std::min(kBatch, n - first), x0, y0, need, scratch,
+                                     count);
+        for (int index = 0; index < kCellsInTile; ++index) {
+            if (!count[index]) continue;
+            need[index] = blend_list<Surfels, Depth>(blending, scratch.record, scratch.depth, scratch.list[index],
+                                                     count[index], cells[index]);
+            open -= need[index] == kFinished;
         }
+    }
+    for (int index = 0; index < kCellsInTile; ++index) {
+        const int x = x0 + index % kSetCells * kSetCell, y = y0 + index / kSetCells * kSetCell;
+        if (x < job.camera.width && y < job.camera.height) write_cell(job.out, job.camera, x, y, cells[index].sums);
         const size_t at = (size_t)(y / kSetCell) * job.next->cell_columns + x / kSetCell;
-        for (int level = 0; level < kProfileLevels; ++level) job.next->plane(level)[at] = passed[level];
+        for (int level = 0; level < kProfileLevels; ++level) job.next->plane(level)[at] = cells[index].passed[level];
     }
     return pairs;
 }

@@ -294,6 +294,11 @@ HUSH_INLINE f32x8 exp2_negative(f32x8 x) {
     return p * bits_to_float(scale);
 }
 
+HUSH_INLINE float horizontal_max(f32x8 v) {
+    float r = v[0];
+    for (int k = 1; k < 8; ++k) r = v[k] > r ? v[k] : r;
+    return r;
+}
 HUSH_INLINE float horizontal_min(f32x8 v) {
     float r = v[0];
     for (int k = 1; k < 8; ++k) r = v[k] < r ? v[k] : r;
