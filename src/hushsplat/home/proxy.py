@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int
+from jaxtyping import Float, Float64, Int
 from numpy import ndarray as Array
 
 from hushsplat.types.framing import surfaces
@@ -38,7 +38,7 @@ def fewer(gaussians: Gaussians, count: int) -> tuple[Int[Array, " m"], Gaussians
 
 
 def spread_points(
-    some: Gaussians, weight: Float32[Array, " m"], middle: Float64[Array, " 3"], radius: float
+    some: Gaussians, weight: Float[Array, " m"], middle: Float64[Array, " 3"], radius: float
 ) -> Float64[Array, "4 n"]:
     """Centres of Gaussians by weight as columns (x, y, z, 1), in the order of a curve that fills space.
 
