@@ -64,7 +64,7 @@ def test_a_track_carries_the_state_and_hush_falls_back_aloud(
         (ply, "temporal-zero-shot", "hushsplat: cloud.ply has no payload for temporal; temporal-zero-shot draws it.\n"),
         (with_payload, "temporal", ""),
     ):
-        result = run("render", path, "-o", "f%d.npy", *words)
+        result = run("render", path, "-o", "f%d.npy", *words, "--force")
         assert (result.returncode, result.stderr) == (0, said)
         played = hushsplat.play(hushsplat.load(path), hushsplat.load_track(track), denoiser(name, weights=weights))
         for index, frame in enumerate(played):
@@ -131,7 +131,7 @@ def test_compare_draws_all_methods_beside_each_other(
 
 
 def test_help_lists_methods_views_and_switches(run: Run) -> None:
-    text = "".join(run("render", "--help").stdout.split())
+    text = "".join(run("render", "--help-all").stdout.split())
     for name in (*METHODS, *SHOWN, "--denoiser.no-spatial-filter", "--denoiser.trust{learned,one,heuristic}"):
         assert name in text
 
