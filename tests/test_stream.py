@@ -17,6 +17,7 @@ from hushsplat.synth import home_camera, room_and_garden, walk_track
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import DenoiseError, RenderError
 from hushsplat.types.image import Image
+from hushsplat.types.observation import Observation
 from hushsplat.types.options import Noise, RenderOptions
 
 ENGINE = CpuEngine()
@@ -298,3 +299,31 @@ def test_replaced_methods_keep_states_by_name(scene) -> None:
     assert replaced.states[1].accumulated_frames.max() == 4
     replaced.replace_methods(["raw", "mean"])
     assert replaced.states == [None, None]
+
+
+@pytest.mark.parametrize(("piece_px", "waits"), [(1, 30 * 6 + 30 + 2), (200, 6 * 6 + 6 + 2), (2400, 3 + 2), (10**6, 2)])
+def test_a_frame_in_pieces_is_the_same_frame(scene_with_payload, piece_px, waits) -> None:
+    """All samples of a band at once, or as many as fit; a band's rounding may change a winner here and there."""
+    camera, noise = TRACK.camera(3), replace(NOISE, samples=6)
+    whole = stream(scene_with_payload, "raw", "reference", noise=noise).step(camera)
+    *paused, pieces = stream(scene_with_payload, "raw", "reference", noise=noise, piece_px=piece_px).parts(camera)
+    assert len(paused) == waits and not any(paused)
+    for name in ("color", "depth", "alpha", "neural_view"):
+        drawn, expected = (getattr(frame.observation.numpy(), name) for frame in (pieces, whole))
+        assert drawn.shape == expected.shape and drawn.dtype == np.float32
+        assert np.isclose(drawn, expected, rtol=1e-3, atol=1e-3).mean() > 0.98
+    np.testing.assert_allclose(pieces.images[1].numpy().color, whole.images[1].numpy().color, atol=2e-3)
+
+
+def test_the_mean_of_two_frames_by_hand() -> None:
+    """Depths are means over the samples that hit, colours and alpha over all of them."""
+
+    def frame(color: float, depth: float, alpha: float) -> Observation:
+        one = np.ones((1, 1), np.float32)
+        return Observation(np.full((1, 1, 3), color, np.float32), depth * one, alpha * one)
+
+    mean = Observation.mean(frame(1, 2, 1), frame(0, 0, 0), 1, 1)
+    assert (mean.color[0, 0, 0], mean.depth[0, 0], mean.alpha[0, 0]) == (0.5, 2, 0.5)
+    mean = Observation.mean(frame(3, 2, 0.5), frame(0, 4, 1), 2, 1)  # one hit of two samples, one of one
+    np.testing.assert_allclose((mean.color[0, 0, 0], mean.depth[0, 0], mean.alpha[0, 0]), (2, 3, 2 / 3), rtol=1e-6)
+    assert Observation.mean(frame(1, 0, 0), frame(1, 0, 0), 1, 1).depth[0, 0] == 0

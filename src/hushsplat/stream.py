@@ -14,6 +14,7 @@ from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.state import ACTIVE_SET
 from hushsplat.types.camera import Camera
 from hushsplat.types.image import Image
+from hushsplat.types.observation import Observation
 from hushsplat.types.options import Noise, RenderOptions
 
 MethodLike = str | ConfiguredDenoiser | Denoiser
@@ -65,6 +66,7 @@ class Stream:
         noise: Noise | None = None,
         options: RenderOptions | None = None,
         band_px: int = 0,
+        piece_px: int = 0,
     ) -> None:
         """Choose the methods.
 
@@ -76,9 +78,12 @@ class Stream:
             noise: of the stream; its `frame` numbers the first frame.
             options: background, near plane, threads.
             band_px: rows of an `exact` picture per part of `parts`, 0: all of them.
+            piece_px: pixels times samples of a noisy frame or of a `reference` picture per part of `parts`, 0: all. The
+                frame is the same but for rounding.
         """
         self.engine, self.scene = engine, scene
-        self.noise, self.options, self.band_px = noise or Noise(), options or RenderOptions(), band_px
+        self.noise, self.options = noise or Noise(), options or RenderOptions()
+        self.band_px, self.piece_px = band_px, piece_px
         self.number = self.noise.frame  # of the next frame
         self._methods = [self._chosen(method) for method in methods]
         self.states: list[Any] = [None] * len(self._methods)
@@ -97,8 +102,9 @@ class Stream:
         passes: dict[str, float] = {}
         observation = None
         if any(not isinstance(method, (str, _OnActiveSet)) for method in self._methods):
-            observation = self.observe(camera, passes)
-            yield None
+            for piece in self._observe_in_pieces(camera, passes):
+                observation = piece
+                yield None
         yield from self._draw(camera, observation, passes, with_views)
 
     def observe(self, camera: Camera, passes: dict[str, float] | None = None) -> Any:
@@ -109,6 +115,32 @@ class Stream:
             self.visibility = self.engine.sample(self.scene, camera, noise, self.options)
         with _timed(passes, "decode"):
             return self.engine.decode(self.visibility, self.scene, camera, self.options)
+
+    def _observe_in_pieces(self, camera: Camera, passes: dict[str, float]) -> Iterator[Any]:
+        """The next noisy frame, at last; None after each piece of a large one before."""
+        samples, pixels = self.noise.samples, camera.width * camera.height
+        if not 0 < self.piece_px < samples * pixels:
+            yield self.observe(camera, passes)
+            return
+        rows = min(camera.height, max(1, self.piece_px // camera.width))
+        most = max(1, self.piece_px // (rows * camera.width))
+        at_once = max(count for count in range(1, samples + 1) if samples % count == 0 and count <= most)
+        bands: list[Observation] = []
+        for top in range(0, camera.height, rows):
+            band = rows_of(camera, slice(top, min(top + rows, camera.height)))
+            for first in range(0, samples, at_once):
+                # Samples follow each other over all frames: so many frames of fewer samples are the same ones.
+                noise = replace(self.noise, samples=at_once, frame=(self.number * samples + first) // at_once)
+                with _timed(passes, "sample"):
+                    visibility = self.engine.sample(self.scene, band, noise, self.options)
+                with _timed(passes, "decode"):
+                    part = self.engine.decode(visibility, self.scene, band, self.options).numpy()
+                    if first == 0:
+                        bands.append(part)
+                    else:
+                        bands[-1] = Observation.mean(bands[-1], part, first, at_once)
+                yield None
+        yield Observation.stacked(bands)
 
     def feed(self, observation: Any, camera: Camera, *, with_views: bool | Sequence[bool] = False) -> StreamFrame:
         """A step with a noisy frame that was drawn or recorded elsewhere."""
@@ -153,15 +185,16 @@ class Stream:
         yield frame
 
     def _blend(self, camera: Camera, method: str, passes: dict[str, float]) -> Iterator[Any]:
-        """A blended picture; `exact` band by band."""
-        if method != "exact" or not 0 < self.band_px < camera.height:
+        """A blended picture, band by band."""
+        rows_at_once = self.band_px if method == "exact" else -(-self.piece_px // camera.width)
+        if not 0 < rows_at_once < camera.height:
             with _timed(passes, method):
                 image = self.engine.render(self.scene, camera, method, self.options)
             yield image
             return
         bands: list[Image] = []
-        for top in range(0, camera.height, self.band_px):
-            rows = slice(top, min(top + self.band_px, camera.height))
+        for top in range(0, camera.height, rows_at_once):
+            rows = slice(top, min(top + rows_at_once, camera.height))
             with _timed(passes, method):
                 bands.append(self.engine.render(self.scene, rows_of(camera, rows), method, self.options).numpy())
             yield None

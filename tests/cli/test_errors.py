@@ -4,11 +4,15 @@ import os
 import signal
 import subprocess
 import time
+import warnings
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command import COMMAND, ENVIRONMENT, Run
 
+import hushsplat
 from hushsplat.cli.main import main, one_line
 
 WRONG = {
@@ -173,3 +177,29 @@ def test_a_terminal_without_our_letters_is_no_error(ply: Path) -> None:
     result = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)
     assert (result.returncode, result.stderr) == (0, b"")
     assert b"300" in result.stdout
+
+
+def test_names_from_files_are_printed_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither escape sequences nor rich's markup in a name do anything."""
+    scene = hushsplat.room_and_garden(1000)
+    name = tmp_path / "[red]a\x1b[2J.ply"
+    hushsplat.save(scene, name)
+    assert main(["convert", str(name), str(tmp_path / "b.splat")]) == 0
+    assert main(["info", str(tmp_path / "\x1b[2J.ply")]) == 2
+    said = capsys.readouterr()
+    assert r"[red]a\x1b[2J.ply" in said.out and "\x1b" not in said.out + said.err
+
+
+@pytest.mark.parametrize("value", [0.0, 0.37, 1.0])
+@pytest.mark.parametrize("scale", [1e-12, 1e-3, 1e30])
+def test_info_of_a_scene_whose_gaussians_are_all_equal(
+    value: float, scale: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = hushsplat.room_and_garden(1000)
+    equal = {"opacities": np.full(1000, value, np.float32), "scales": np.full((1000, 2), scale, np.float32)}
+    for means in (made.means, np.full((1000, 3), 3e38, np.float32), np.zeros((1000, 3), np.float32)):
+        hushsplat.save(replace(made, means=means, **equal), tmp_path / "a.ply")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # none reaches the terminal either
+            assert main(["info", str(tmp_path / "a.ply")]) == 0
+    assert "opacities" in capsys.readouterr().out

@@ -14,9 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:
     commands = [line.strip() for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()]
-    last = (ROOT / ".ci" / "run").read_text(encoding="utf-8").strip().splitlines()[-1]
-    assert "tools/check.py" in last
-    assert last in commands
+    lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").strip().splitlines()[-2:]
+    assert "--require-hashes -r requirements.lock" in lines[0] and "tools/check.py" in lines[1]
+    assert commands[commands.index(lines[0]) :][:2] == lines
 
 
 def test_readme_names_real_commands_and_functions() -> None:

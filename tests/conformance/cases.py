@@ -41,7 +41,7 @@ class RenderCase:
     degree: int  # of the spherical harmonics
     payload: bool = False
     coplanar: bool = False  # all at one depth: ties go to the smaller index
-    noise: Noise = Noise()  # noqa: RUF009  (frozen)
+    noise: Noise = Noise(sampler="independent")  # noqa: RUF009  (frozen)
     options: RenderOptions = RenderOptions()  # noqa: RUF009  (frozen)
 
 
@@ -60,11 +60,11 @@ RENDER_CASES = (
         3,
         1,
         payload=True,
-        noise=Noise(2, seed=2**32 - 1, frame=7),
+        noise=Noise(2, seed=2**32 - 1, frame=7, sampler="independent"),
         options=RenderOptions(background=(1.0, 0.0, 0.25)),
     ),
     RenderCase("ellipsoids-sh2", 3, 2, noise=Noise(seed=3, sampler="stratified"), options=RenderOptions(near=1.5)),
-    RenderCase("coplanar-surfels", 2, 0, coplanar=True, noise=Noise(2)),
+    RenderCase("coplanar-surfels", 2, 0, coplanar=True, noise=Noise(2, sampler="independent")),
 )
 
 

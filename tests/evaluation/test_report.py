@@ -1,5 +1,6 @@
 """The page in a real browser, what it is made of, and what it refuses."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,7 +14,7 @@ from hushsplat.cli.main import main
 from hushsplat.evaluation.plots import Line, line_plot
 from hushsplat.evaluation.report import page as page_of
 from hushsplat.evaluation.report import write_report
-from hushsplat.evaluation.results import Results, read_results
+from hushsplat.evaluation.results import EXPERIMENTS, Results, read_results
 from hushsplat.types.errors import EvaluationError
 
 METHODS = ("raw", "svgf", "temporal-zero-shot")
@@ -116,7 +117,7 @@ def test_what_cannot_be_shown_is_refused(results_file: Path, tmp_path: Path) -> 
     found = read_results(results_file)
     with pytest.raises(EvaluationError, match=r"out.pdf: cannot write '.pdf'; end the name in .html, .md, .tex, .csv"):
         write_report([found], tmp_path / "out.pdf")
-    with pytest.raises(EvaluationError, match="a picture of the results cannot be read: No such file"):
+    with pytest.raises(EvaluationError, match="a picture of the results is not there"):
         page_of([replace(found, folder=tmp_path)])
     frame = next(asset for asset in found.assets if asset["kind"] == "frame")
     small = {**frame, "path": "small.webp"}
@@ -140,3 +141,40 @@ def test_a_plot_is_svg_with_a_line_for_each_run_of_values() -> None:
     assert line_plot([Line("none", [1], [None])], "", "") == ""
     logarithmic = ElementTree.fromstring(line_plot([Line("a", [1, 8], [0.0, 1.0])], "", "", log_x=True))
     assert [t.text for t in logarithmic.findall("text[@class='tick']")] == ["1", "2", "4", "8"]
+
+
+ROW = {"experiment": "static", "scene": "a", "track": "t", "method": "raw", "frames": 0, "psnr": 20.0, "time_ms": 3.0}
+
+
+@pytest.mark.parametrize("suffix", [".html", ".md", ".tex", ".csv"])
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+@pytest.mark.parametrize(
+    ("row", "series"),
+    [
+        ({"frames": 0}, {}),
+        ({"psnr": 5e-324}, {"frame": [0, 5e-324], "psnr": [0, 5e-324]}),
+        ({"psnr": -1e12, "frames": 10**12}, {"frame": [-1e12, 1e12], "psnr": [1e12, -1e12]}),
+        ({"method": "\ud800", "scene": "\x1b[2J"}, {"frame": [], "psnr": []}),
+        ({"ssim": 0, "flicker": 1e-300}, {"frame": [1, 1], "psnr": [None, None]}),
+    ],
+)
+def test_a_report_of_whatever_the_reader_accepts(
+    row: dict, series: dict, experiment: str, suffix: str, tmp_path: Path
+) -> None:
+    rows = [{**ROW, **row}, {**ROW, **row, "method": "mean", "psnr": 30}, {**ROW, "method": "raw", "frames": 4}]
+    lists = [{"scene": "a", "track": "t", "method": "raw", **series}] if series else []
+    content = {"format": "hushsplat-results", "version": 1, "experiment": experiment, "command": "", "rows": rows}
+    (tmp_path / "r.json").write_text(json.dumps({**content, "series": lists}))
+    write_report([read_results(tmp_path / "r.json")], tmp_path / f"r{suffix}")
+    assert (tmp_path / f"r{suffix}").stat().st_size > 0
+
+
+@pytest.mark.parametrize("size", [(1, 1), (7, 3), (9, 8)])
+def test_a_report_of_small_pictures(size: tuple[int, int], tmp_path: Path) -> None:
+    Image.new("RGB", size).save(tmp_path / "x.webp")
+    common = {"scene": "a", "track": "t", "path": "x.webp", "name": "0"}
+    assets = [{**common, "kind": "frame", "method": "raw"}, {**common, "kind": "expected", "method": "exact"}]
+    results = Results("navigation", "", [ROW], [], assets, folder=tmp_path)
+    assert "error of raw" in page_of([results])
+    only_expected = [assets[1], assets[1]]
+    assert "error of" not in page_of([replace(results, assets=only_expected)])

@@ -37,6 +37,8 @@ WRONG = {
     "assets": ([{**ASSET, "path": 3}], "assets 0: path is 3, expected a text"),
     "machine": ([], "machine is a list of 0, expected an object"),
     "notes": ([3], "notes is a list of 1, expected a list of texts"),
+    "missing": ({"lpips": 3}, "missing is an object, expected an object of texts"),
+    "protocol": ({"size": [[800]]}, "protocol: 'size' is a list of 1, expected a text, a number, or a list of them"),
     "seconds": ("long", "seconds is 'long', expected a number"),
 }
 
@@ -56,10 +58,14 @@ def test_what_does_not_fit_is_refused_by_its_field(key: str, tmp_path: Path) -> 
     ("row", "expected"),
     [
         ({**ROW, "scene": None}, "rows 0: scene is missing, expected a text"),
-        ({**ROW, "frames": None}, "rows 0: frames is missing, expected a number"),
+        ({**ROW, "frames": None}, "rows 0: frames is missing, expected a whole number"),
         ({**ROW, "other": [1]}, "rows 0: other is a list of 1, expected a number, a text or null"),
         ({**ROW, "psnr": [1]}, "rows 0: psnr is a list of 1, expected a number"),
         ({**ROW, "psnr": float("inf")}, "rows 0: psnr is inf, expected a number"),
+        ({**ROW, "psnr": 10**400}, "rows 0: psnr is a huge integer, expected a number"),
+        ({**ROW, "frames": 10**400}, "rows 0: frames is a huge integer, expected a whole number"),
+        ({**ROW, "frames": -1}, "rows 0: frames is -1, expected a whole number"),
+        ({**ROW, "gap_closed": "all"}, "rows 0: gap_closed is 'all', expected a number"),
     ],
 )
 def test_rows_are_flat(row: dict, expected: str, tmp_path: Path) -> None:
@@ -72,7 +78,20 @@ def test_rows_are_flat(row: dict, expected: str, tmp_path: Path) -> None:
     assert expected in str(error.value)
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "../secret", "a/../../b", "..\\b"])
+@pytest.mark.parametrize("change", [{"psnr": "best"}, {"psnr": 5}, {"frame": [9, None]}, {"psnr": [10**400, None]}])
+def test_series_that_cannot_be_plotted_are_refused(change: dict, tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps({**as_json(tmp_path), "series": [{**SERIES, **change}]}))
+    with pytest.raises(EvaluationError, match="series 0: "):
+        read_results(path)
+
+
+def as_json(folder: Path) -> dict:
+    write_results(RESULTS, folder / "good.json")
+    return json.loads((folder / "good.json").read_text())
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../secret", "a/../../b", "..\\b", "a\0b", "a\x1b[2J"])
 def test_assets_stay_in_their_folder(path: str, tmp_path: Path) -> None:
     found = replace(RESULTS, folder=tmp_path)
     with pytest.raises(EvaluationError, match="of an asset leaves the folder"):

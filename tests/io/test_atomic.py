@@ -1,10 +1,15 @@
 """No half-written file, whatever happens while it is written."""
 
 import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
-from hushsplat.io.atomic import atomic_write
+from hushsplat.io import atomic
+from hushsplat.io.atomic import atomic_write, own_tag, sweep
 from hushsplat.types.errors import HushsplatError
 
 
@@ -68,3 +73,93 @@ def test_the_file_has_the_permissions_of_any_new_file(tmp_path):
     with atomic_write(tmp_path / "scene.ply") as temporary:
         temporary.write_bytes(b"")
     assert (tmp_path / "scene.ply").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_file_and_folder_are_synced_in_this_order(tmp_path, monkeypatch):
+    done = []
+    replace, fsync = Path.replace, os.fsync
+
+    def synced(descriptor):
+        done.append(Path(f"/proc/self/fd/{descriptor}").readlink().name if sys.platform == "linux" else "")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", lambda path, to: (done.append("replace"), replace(path, to))[1])
+    with atomic_write(tmp_path / "a.txt") as temporary:
+        temporary.write_text("new")
+    assert len(done) == 3 and done[1] == "replace"
+    if sys.platform == "linux":
+        assert done == [temporary.name, "replace", tmp_path.name]
+
+
+def test_a_read_only_disk_is_one_line_that_names_the_output(tmp_path, monkeypatch):
+    """There, also removing what never was there fails."""
+
+    def refuse(*arguments, **options):
+        raise OSError(30, os.strerror(30))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with (
+        pytest.raises(HushsplatError, match=r"scene\.ply: cannot be written: Read-only file system\."),
+        atomic_write(tmp_path / "scene.ply") as temporary,
+    ):
+        refuse(temporary)
+
+
+def dead_process() -> int:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    return ended.pid
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are not asked for there")
+def test_files_of_killed_writers_are_removed_by_the_next(tmp_path):
+    host, dead = own_tag().partition("-")[0], dead_process()
+    swept = [f".hushsplat-{host}-{dead}-00ff.ply", f"hushsplat-view-{host}-{dead}-a_b2"]
+    (tmp_path / swept[0]).write_bytes(b"half")
+    (tmp_path / swept[1]).mkdir()
+    (tmp_path / swept[1] / "half upload").write_bytes(b"half")
+    kept = [
+        f".hushsplat-{host}-{os.getpid()}-00ff.ply",  # of a process that runs
+        f".hushsplat-{int(host, 16) ^ 1:08x}-{dead}-00ff.ply",  # of another machine
+        ".hushsplat.toml",
+        "hushsplat-demo",
+        "hushsplat-view-notes",
+        "scene.ply",
+    ]
+    for number, name in enumerate([*kept, f".hushsplat-{int(host, 16) ^ 1:08x}-1-aa.ply"]):
+        (tmp_path / name).write_bytes(b"")
+        if number > 1:
+            os.utime(tmp_path / name, (time.time() - 2 * atomic.OLD_S,) * 2)
+    with atomic_write(tmp_path / "new.ply") as temporary:
+        temporary.write_bytes(b"")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, "new.ply"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_is_removed_and_not_followed(tmp_path):
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").write_bytes(b"")
+    swept = tmp_path / "swept"
+    swept.mkdir()
+    link = swept / f"hushsplat-view-{own_tag().partition('-')[0]}-{dead_process()}-ab"
+    link.symlink_to(tmp_path / "precious")
+    sweep(swept)
+    assert list(swept.iterdir()) == [] and (tmp_path / "precious" / "file").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills a process by a signal")
+def test_a_killed_writer_leaves_what_the_next_one_removes(tmp_path):
+    code = (
+        "import sys, time; from hushsplat.io.atomic import atomic_write\n"
+        "with atomic_write(sys.argv[1]) as temporary:\n"
+        "    temporary.write_bytes(b'half'); print(flush=True); time.sleep(60)"
+    )
+    writer = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "a.ply")], stdout=subprocess.PIPE)
+    writer.stdout.readline()
+    writer.kill()
+    writer.wait()
+    writer.stdout.close()
+    assert len(list(tmp_path.iterdir())) == 1 and not (tmp_path / "a.ply").exists()
+    sweep(tmp_path)
+    assert list(tmp_path.iterdir()) == []

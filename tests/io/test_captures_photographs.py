@@ -197,3 +197,9 @@ def test_damaged_photographs_are_refused_or_read(folder, suffix, cut, changes):
         assert "\n" not in str(error)
     else:
         assert picture.shape == (16, 24, 3) and np.isfinite(picture).all()
+
+
+def test_a_photograph_of_too_many_pixels_is_refused_by_its_header(tmp_path):
+    Image.new("1", (20_000, 5_000)).save(tmp_path / "bomb.png")
+    with pytest.raises(CaptureError, match=r"bomb.png: has 20000×5000 px, at most 89000000 are read; make it smaller"):
+        photograph_size(tmp_path / "bomb.png")

@@ -3,6 +3,7 @@
 import copy
 import json
 import struct
+import tracemalloc
 import zipfile
 from io import BytesIO
 
@@ -254,7 +255,7 @@ WRONG = [
     (changed(["count"], True), r"count is True, expected an integer"),
     (changed(["count"], 10**400), r"count is a huge integer, expected"),
     (changed(["count"], "x" * 500), r"count is 'x{56}\.\.\., expected"),
-    (changed(["count"], 80_000_000), r"count is 80000000, which files of \d+ bytes cannot hold"),
+    (changed(["count"], 80_000_000), r"announces 80000000 Gaussians, which files of \d+ bytes cannot hold"),
     (changed(["count"], 3), r"low: has 2×1 pixels, expected 3 to 4102"),
     (changed(["means"], [1]), r"means is a list of 1, expected an object"),
     (changed(["means", "mins"], [0, 1]), r"means: mins is a list of 2, expected a list of 3 numbers"),
@@ -379,6 +380,44 @@ def test_a_picture_bomb(tmp_path):
     assert len(content) < 50_000 and read_hostile(read_sog, tmp_path / "bomb.sog", content) is None
 
 
+@pytest.mark.parametrize("padding", [0, 1 << 20])
+def test_a_picture_bomb_below_the_free_count_and_with_padding(tmp_path, padding):
+    """Equal pixels in a few bytes: neither a low count nor zeros behind the pictures make them a scene."""
+    members = by_hand()
+    members["meta.json"]["count"] = count = 500 * 480
+    for name in ("low", "high", "scales", "sh0", "labels"):
+        members[name] = webp(np.zeros((480, 500, 3))) + bytes(padding)
+    members["quats"] = webp(np.full((480, 500, 4), 252))
+    path = bundle(tmp_path / "bomb.sog", members)
+    tracemalloc.start()
+    try:
+        with pytest.raises(SceneError, match=rf"announces {count} Gaussians, which files of \d+ bytes cannot hold"):
+            read_sog(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * path.stat().st_size + 1_000_000  # what was read, nothing decoded
+
+
+def test_many_small_files_make_no_bomb_together(streamed):
+    """Files of a streamed scene that are no bombs each."""
+    path = streamed[0]
+    members = by_hand()
+    count = members["meta.json"]["count"] = 300 * 200
+    for name in ("low", "high", "scales", "sh0", "labels"):
+        members[name] = webp(np.zeros((200, 300, 3)))
+    members["quats"] = webp(np.full((200, 300, 4), 252))
+    members["meta.json"] = json.dumps(members["meta.json"]).encode()
+    leaves = []
+    for index in range(6):
+        unpack(members, path.parent / f"part{index}")
+        leaves.append({"lods": {"0": {"file": index, "offset": 0, "count": count}}})
+    names = [f"part{index}/meta.json" for index in range(6)]
+    with pytest.raises(SceneError, match=r"announces \d+ Gaussians, which files of"):
+        read_level(streamed, 0, filenames=names, tree={"children": leaves})
+    assert len(read_level(streamed, 0, filenames=names, tree={"children": leaves[:1]})) == count
+
+
 def test_values_that_sog_cannot_hold_are_not_written(tmp_path, monkeypatch):
     made = random_gaussians(3)
     made = with_values(made, "means", (1, 2), np.inf)
@@ -418,7 +457,7 @@ def streamed(tmp_path):
 
 
 def read_level(streamed, lod, **changes):
-    path, meta, _ = streamed
+    path = streamed[0]
     path.write_text(json.dumps({**meta, **changes}))
     return read_streamed_sog(path, lod)
 

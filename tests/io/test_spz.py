@@ -267,7 +267,7 @@ WRONG = [
     (gzip.compress(header(3, 1, bits=31)), r"31 fractional bits of 24 make no sense"),
     (gzip.compress(header(3, 1)), r"ends 9 bytes too early"),
     (gzip.compress(header(3, 1) + bytes(18)), r"ends 2 bytes too early"),
-    (gzip.compress(header(3, 2**32 - 1)), r"announces 4294967295 Gaussians, which a file of \d+ bytes cannot hold"),
+    (gzip.compress(header(3, 2**32 - 1)), r"announces 4294967295 Gaussians, which files of \d+ bytes cannot hold"),
     (gzip.compress(header(3, 10_000_000)), r"announces 10000000 Gaussians"),
     (gzip.compress(header(3, 1) + bytes(range(20)))[:30], r"the gzip stream is truncated or damaged"),
     (b"\x1f\x8b\x09" + bytes(20), r"cannot be read: Unknown compression method"),

@@ -1,6 +1,8 @@
 """The denoiser's weights file: round trip, and every way in which a file does not fit."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -124,3 +126,16 @@ def test_a_damaged_file_is_read_or_refused(tmp_path_factory, data):
 def test_writing_fails_in_one_line(tmp_path, tensors):
     with pytest.raises(HushsplatError, match="does not exist; create it first"):
         write_weights(DenoiserWeights(tensors), tmp_path / "nowhere" / "w.safetensors")
+
+
+def test_the_same_weights_make_the_same_bytes(tmp_path, tensors):
+    """In other processes, too: the library orders metadata by a hash with a random seed."""
+    write_weights(DenoiserWeights(tensors), tmp_path / "a.safetensors")
+    code = (
+        "import sys; from hushsplat.io.weights import read_weights, write_weights;"
+        "write_weights(read_weights(sys.argv[1]), sys.argv[2])"
+    )
+    for name in "bcde":
+        copy = tmp_path / f"{name}.safetensors"
+        subprocess.run([sys.executable, "-c", code, str(tmp_path / "a.safetensors"), str(copy)], check=True)
+        assert copy.read_bytes() == (tmp_path / "a.safetensors").read_bytes()

@@ -271,6 +271,30 @@ def test_the_log_drops_steps_that_will_be_repeated(tmp_path: Path) -> None:
         RunLog(tmp_path, [], None, 0)
 
 
+def test_a_half_written_first_line_does_not_block_the_log(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_bytes(b'{"stage": "sta\xc3')
+    log = RunLog(tmp_path, [], None, 0)
+    log.write("stage1", 1, {"loss": 1.0})
+    log.close()
+    assert json.loads((tmp_path / "log.jsonl").read_text()) == {"stage": "stage1", "step": 1, "loss": 1.0}
+
+
+def test_the_log_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = RunLog(tmp_path, [], None, 0)
+    log.write("stage1", 1, {"loss": 1.0})
+    log.close()
+    before = (tmp_path / "log.jsonl").read_bytes()
+
+    def killed(self: Path, *arguments: object, **options: object) -> int:
+        self.write_bytes(before[:7])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", killed)
+    with pytest.raises(KeyboardInterrupt):
+        RunLog(tmp_path, ["stage1"], None, 0)
+    assert (tmp_path / "log.jsonl").read_bytes() == before
+
+
 def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
     """What TensorBoard itself shows of a folder of events."""
     accumulator = EventAccumulator(str(folder))

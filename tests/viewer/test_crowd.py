@@ -1,6 +1,6 @@
 """Ten clients at once: all are drawn in turn, and memory is released when they disconnect.
 
-`benchmarks/viewer_crowd.py` does the same for as long as you like.
+`python tools/soak.py viewer` does the same for as long as you like.
 """
 
 from __future__ import annotations

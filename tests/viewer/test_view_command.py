@@ -73,7 +73,8 @@ def test_script_exits_cleanly_while_a_client_is_connected() -> None:
     ("words", "said"),
     [
         (("--max-clients", "0"), "--max-clients at least 1"),
-        (("--max-upload-mb", "-1"), "--max-upload-mb must be at least 0"),
+        (("--max-upload-mb", "-1"), "--max-upload-mb, --max-memory-mb must be at least 0"),
+        (("--max-memory-mb", "-1"), "--max-upload-mb, --max-memory-mb must be at least 0"),
         (("--host", "256.0.0.1"), "cannot listen on 256.0.0.1"),
         (("--port", "99999"), "port 99999 does not exist"),
         (("--weights", "none.safetensors"), "none.safetensors: cannot be read"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -13,7 +12,7 @@ import tyro
 from rich.table import Table
 
 from hushsplat import __version__
-from hushsplat.cli.console import Bar, progress_bar, results, status
+from hushsplat.cli.console import Bar, print_error, progress_bar, results, status
 from hushsplat.cli.flags import (
     EngineName,
     Flag,
@@ -167,7 +166,7 @@ class Bench:
                 replaced[name] = by
             rows[row.removesuffix(name) + by] = None
         for name, by in replaced.items():
-            print(f"hushsplat: {scene.name} has no payload for {name}; {by} draws it.", file=sys.stderr)
+            print_error(f"{scene.name} has no payload for {name}; {by} draws it.")
         return list(rows)
 
     def _cameras(self, scene: NamedScene) -> list[Camera]:

@@ -9,10 +9,12 @@ from contextlib import ExitStack, contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from hushsplat.types.errors import printable
+
 
 def print_error(message: str) -> None:
     """One line, whatever the message looks like."""
-    print(f"hushsplat: {' '.join(message.split())}", file=sys.stderr)
+    print(f"hushsplat: {printable(' '.join(message.split()))}", file=sys.stderr)
 
 
 def results() -> Console:
@@ -61,8 +63,8 @@ def plan_bar(stack: ExitStack, text: str, quiet: bool = False) -> Callable[[int]
 
 
 def say(text: str) -> None:
-    """A line of plain text among the results, not broken."""
-    results().print(text, highlight=False, markup=False, soft_wrap=True)
+    """A line of plain text among the results, not broken; names in it may come from anywhere."""
+    results().print(printable(text), highlight=False, markup=False, soft_wrap=True)
 
 
 @contextmanager

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hushsplat.cli.console import bytes_text, results, status
+from hushsplat.cli.console import bytes_text, say, status
 from hushsplat.cli.flags import Flag, MaybeInt, SceneName, TargetPath
-from hushsplat.io.content import bytes_on_disk
 from hushsplat.io.scenes.scene import save
+from hushsplat.io.scenes.sog_members import bytes_on_disk
 from hushsplat.scenes import PREFIX, scene_argument
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.gaussians import with_min_opacity, with_sh_degree
@@ -55,4 +55,4 @@ class Convert:
         read = None if self.source.startswith(PREFIX) else bytes_on_disk(Path(self.source))
         sizes = f"{bytes_text(written)}" if read is None else f"{bytes_text(read)} → {bytes_text(written)}"
         kept = f"{before:,}" if before == len(scene) else f"{before:,} → {len(scene):,}"
-        results().print(f"{self.source} → {self.target}: {kept} Gaussians, {sizes}", highlight=False, soft_wrap=True)
+        say(f"{self.source} → {self.target}: {kept} Gaussians, {sizes}")

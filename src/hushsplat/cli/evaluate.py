@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from rich.table import Table as RichTable
+from rich.text import Text
 
 from hushsplat.cli.console import plan_bar, progress_bar, results, say, status
 from hushsplat.cli.flags import (
@@ -52,7 +53,7 @@ from hushsplat.scenes import DEMO, NamedScene, scene_argument
 from hushsplat.synth import home_camera
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import Capture
-from hushsplat.types.errors import EvaluationError
+from hushsplat.types.errors import EvaluationError, printable
 from hushsplat.types.framing import up_direction
 from hushsplat.types.options import Noise
 from hushsplat.types.paths import reanchored
@@ -280,13 +281,13 @@ def print_results(found: Results, output: Path) -> None:
 
 def terminal_table(table: Table) -> RichTable:
     """The table with lines around."""
-    rich = RichTable(title=table.title)
+    rich = RichTable(title=Text(table.title))
     for index, column in enumerate(table.columns):
-        rich.add_column(column, justify="left" if index < table.names else "right")
+        rich.add_column(Text(column), justify="left" if index < table.names else "right")
     for index, row in enumerate(table.rows):
         if index in table.rules:
             rich.add_section()
-        rich.add_row(*(f"[bold]{cell.text}[/bold]" if cell.best else cell.text for cell in row))
+        rich.add_row(*(Text(printable(cell.text), style="bold" if cell.best else "") for cell in row))
     return rich
 
 

@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from hushsplat.cli.console import bytes_text, results
 from hushsplat.cli.flags import AnyPath, Flag, MaybeInt
 from hushsplat.engines.cpu.machine import default_threads, instruction_set
 from hushsplat.io.captures.capture import load_capture
-from hushsplat.io.content import ContentKind, bytes_on_disk, content_kind, levels_of_detail, scene_format
+from hushsplat.io.content import ContentKind, content_kind, levels_of_detail, scene_format
+from hushsplat.io.scenes.sog_members import bytes_on_disk
 from hushsplat.io.tracks import load_track
 from hushsplat.scenes import PREFIX, scene_argument
 from hushsplat.types.capture import Capture
-from hushsplat.types.errors import HushsplatError
+from hushsplat.types.errors import HushsplatError, printable
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.summary import summarize
 from hushsplat.types.track import Track
@@ -56,7 +58,7 @@ class Info:
         table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
         for key, value in content.items():
             if value is not None:
-                table.add_row(f"[bold]{key.replace('_', ' ')}[/]", _text(key, value))
+                table.add_row(Text(key.replace("_", " "), style="bold"), Text(_text(key, value)))
         results().print(table)
 
     def _content(self) -> dict[str, Any]:
@@ -132,8 +134,8 @@ def _text(key: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return f"{value:,}" if isinstance(value, int) else str(value)
+        return ", ".join(map(printable, map(str, value)))
+    return f"{value:,}" if isinstance(value, int) else printable(str(value))
 
 
 def _distribution(key: str, spread: dict[str, Any]) -> str:

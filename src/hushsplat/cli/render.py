@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -14,7 +13,7 @@ from numpy import ndarray as Array
 
 from hushsplat.api import STILL_FRAMES, play_side_by_side
 from hushsplat.cli.cameras import Cameras
-from hushsplat.cli.console import progress_bar, status
+from hushsplat.cli.console import print_error, progress_bar, status
 from hushsplat.cli.flags import (
     BACKGROUNDS,
     Color,
@@ -86,7 +85,7 @@ class Render:
     weights: MaybePath = None  # of paper and temporal: a .safetensors file; the package's own if not said
     denoiser: DenoiserSettings = field(default_factory=DenoiserSettings)
     samples: int = 1  # of raw and what denoises it: samples per pixel and frame
-    sampler: Sampler = "independent"  # how the samples of many frames relate
+    sampler: Sampler = "stratified"  # how the samples of many frames relate
     seed: int = 0  # another seed, another noise
     frame: int = 0  # number of the (first) frame, each frame has its own noise
     background: Color = "black"  # behind the scene, RGB 0..1
@@ -116,7 +115,7 @@ class Render:
         methods = [self._configured(name) for name in names]
         for name, by in dict.fromkeys(zip(asked, names, strict=True)):  # after all that may be refused
             if name != by:
-                print(f"hushsplat: {scene.name} has no payload for {name}; {by} draws it.", file=sys.stderr)
+                print_error(f"{scene.name} has no payload for {name}; {by} draws it.")
         drawing = chosen_engine(self.engine, self.adapter)
         played = play_side_by_side(
             scene.gaussians,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from hushsplat.cli.console import bytes_text
+from hushsplat.cli.console import bytes_text, say
 from hushsplat.evaluation.report import write_report
 from hushsplat.evaluation.results import read_results
 from hushsplat.types.errors import EvaluationError
@@ -40,4 +40,4 @@ class Report:
             raise EvaluationError("give at least one file of results, as `hushsplat evaluate` writes it.")
         output = self.results[0].with_suffix(".html") if self.output is None else self.output
         write_report([read_results(path) for path in self.results], output)
-        print(f"{output} ({bytes_text(output.stat().st_size)})")
+        say(f"{output} ({bytes_text(output.stat().st_size)})")

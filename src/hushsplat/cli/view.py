@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import hushsplat
-from hushsplat.cli.console import results, status
+from hushsplat.cli.console import say, status
 from hushsplat.cli.flags import (
     Color,
     EngineName,
@@ -69,6 +69,7 @@ class View:
     threads: int = 0  # 0: all cores
     max_upload_mb: int = 2048  # largest file that the page may open; 0: none
     max_clients: int = 32  # pages that may be open at once
+    max_memory_mb: int = 0  # of pages, videos and dropped scenes together; 0: a quarter of the machine's
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
     engine: EngineName = "cpu"  # gpu needs hushsplat[gpu]; auto: gpu if there is one that is no software
     adapter: MaybeText = None  # of the gpu engine: number or part of the name, see hushsplat info --engines
@@ -78,8 +79,8 @@ class View:
     def run(self) -> None:
         """Load, serve, and wait for Ctrl-C."""
         choose_instruction_set(self.isa)
-        if self.max_upload_mb < 0 or self.max_clients < 1:
-            raise HushsplatError("--max-upload-mb must be at least 0 and --max-clients at least 1.")
+        if min(self.max_upload_mb, self.max_memory_mb) < 0 or self.max_clients < 1:
+            raise HushsplatError("--max-upload-mb, --max-memory-mb must be at least 0 and --max-clients at least 1.")
         options, drawing = self._options(), chosen_engine(self.engine, self.adapter)
         with status(f"reading {self.scene}", self.quiet):
             scene = scene_argument(self.scene, self.lod)
@@ -98,7 +99,7 @@ class View:
         with suppress(KeyboardInterrupt), viewer:  # how it is meant to end
             print(viewer.url, flush=True)
             if not self.quiet:
-                results().print(f"shows {scene.name}, {len(scene.gaussians):,} Gaussians; Ctrl-C ends it")
+                say(f"shows {scene.name}, {len(scene.gaussians):,} Gaussians; Ctrl-C ends it")
             if not self.no_browser:
                 viewer.open_browser()
             viewer.wait()
@@ -111,6 +112,7 @@ class View:
             weights=None if self.weights is None else read_weights(self.weights),
             max_upload_bytes=self.max_upload_mb << 20,
             max_clients=self.max_clients,
+            max_memory_bytes=self.max_memory_mb << 20,
         )
 
     def _cameras(self, scene: NamedScene) -> Sequence[tuple[str, Camera]]:

@@ -6,6 +6,7 @@ with `.numpy()`. Nothing is read back unless somebody calls that. An engine is a
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
@@ -40,6 +41,23 @@ class Scene(Protocol):
     @property
     def bytes(self) -> int:
         """Memory of the engine for it, beside the arrays of the Gaussians."""
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianScene:
+    """What the scenes of all our engines have: the Gaussians themselves."""
+
+    gaussians: Gaussians = field(repr=False)
+
+    @property
+    def count(self) -> int:
+        """Number of Gaussians."""
+        return len(self.gaussians)
+
+    @property
+    def has_payload(self) -> bool:
+        """Whether its observations have a neural view."""
+        return self.gaussians.payload is not None
 
 
 @runtime_checkable

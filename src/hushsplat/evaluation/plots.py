@@ -87,7 +87,8 @@ class Axis:
 
 def _axis(values: Sequence[Number], start: Number, end: Number, pad: float) -> Axis:
     low, high = min(values), max(values)
-    room = pad * (high - low) if high > low else 0.5
+    is_flat = high - low <= 1e-9 * max(1.0, abs(low), abs(high))  # no steps between them that a float could count
+    room = max(0.5, 1e-6 * abs(high)) if is_flat else pad * (high - low)
     return Axis(low - room, high + room, start, end)
 
 

@@ -50,7 +50,7 @@ def write_report(found: Sequence[Results], path: Path) -> None:
         raise EvaluationError(f"{path}: cannot write '{path.suffix}'; end the name in {', '.join(WRITERS)}.")
     content = writer(found)
     with atomic_write(path) as temporary:
-        temporary.write_text(content, encoding="utf-8")
+        temporary.write_bytes(content.encode("utf-8", "replace"))  # JSON can hold halves of surrogate pairs
 
 
 def page(found: Sequence[Results]) -> str:
@@ -131,7 +131,8 @@ def _convergence(rows: Sequence[Row], scene: str) -> str:
     for method in dict.fromkeys(row["method"] for row in here):
         points = [(row["frames"], row["psnr"]) for row in here if row["method"] == method]
         if points[0][0] == 0:  # drawn the same in every frame: a line across
-            points = [(1, points[0][1]), (longest, points[0][1])]
+            points = [(1, points[0][1]), (max(longest, 1), points[0][1])]
+        points = [(frames, psnr) for frames, psnr in points if frames > 0]
         lines.append(Line(method, [x for x, _ in points], [y for _, y in points]))
     drawing = line_plot(lines, "frames of a still camera", "PSNR, dB", log_x=True)
     return _plot(f"convergence: {scene}", drawing)
@@ -190,10 +191,14 @@ def _wipe(found: Results, frames: Sequence[Row], expected: Row) -> str:
 def _error_maps(found: Results, frames: Sequence[Row], expected: Row) -> str:
     """Crops of each method where they differ most, and the error of the whole picture."""
     truth = _pixels(found, expected)
-    shown = [(asset["method"], _pixels(found, asset)) for asset in frames if asset["kind"] == "frame"]
-    for asset, (_, pixels) in zip(frames, shown, strict=False):
+    shown = []
+    for asset in (asset for asset in frames if asset["kind"] == "frame"):
+        pixels = _pixels(found, asset)
         if pixels.shape != truth.shape:
             raise EvaluationError(f"{found.asset_path(asset)}: is not of the size of what it is compared with.")
+        shown.append((asset["method"], pixels))
+    if not shown:
+        return ""
     errors = [np.abs(pixels.astype(np.float32) - truth).mean(axis=2) / 255 for _, pixels in shown]
     window = _crop(truth, np.mean(errors, axis=0))
     cells = [_cell(expected["method"], truth[window], None)]
@@ -215,7 +220,7 @@ def _cell(label: str, crop: UInt8[Array, "h w 3"], error: UInt8[Array, "h2 w2 3"
 def _crop(picture: UInt8[Array, "h w 3"], error: Array) -> tuple[slice, slice]:
     """A window of a fifth of the picture where the methods are furthest from what should be seen."""
     height, width = picture.shape[:2]
-    high, wide = max(8, height // 4), max(8, width // 4)
+    high, wide = min(height, max(8, height // 4)), min(width, max(8, width // 4))
     sums = np.pad(error.astype(np.float64).cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
     totals = sums[high:, wide:] - sums[:-high, wide:] - sums[high:, :-wide] + sums[:-high, :-wide]
     top, left = np.unravel_index(int(np.argmax(totals)), totals.shape)
@@ -256,6 +261,8 @@ def _data_url(found: Results, asset: Row, kind: str) -> str:
 def _bytes(found: Results, asset: Row) -> bytes:
     path = found.asset_path(asset)
     try:
+        if not path.is_file():
+            raise EvaluationError(f"{path}: a picture of the results is not there, or is no file.")
         if path.stat().st_size > MAX_ASSET_BYTES:
             raise EvaluationError(f"{path}: is larger than {MAX_ASSET_BYTES} bytes, too large for a page.")
         return path.read_bytes()

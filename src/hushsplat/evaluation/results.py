@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path, PurePosixPath
@@ -16,8 +15,10 @@ from hushsplat.types.errors import EvaluationError
 FORMAT, VERSION = "hushsplat-results", 1
 EXPERIMENTS = ("static", "navigation", "ablation", "convergence", "timing", "zero-shot")
 ROW_TEXTS = ("experiment", "scene", "track", "method")  # every row has them
-ROW_NUMBERS = ("frames", "psnr", "ssim", "lpips", "cvvdp", "flicker", "time_ms", "speedup", "samples", "views")
+ROW_NUMBERS = ("psnr", "gap_closed", "ssim", "lpips", "cvvdp", "flicker", "time_ms", "speedup")
+ROW_COUNTS = ("frames", "samples", "views")
 MAX_ITEMS = 1_000_000  # of a list; more is damage
+MAX_NUMBER = 1e12  # of any; more is damage, and sums of them stay finite
 
 Row = dict[str, Any]  # flat: texts, numbers, and None for what could not be computed
 
@@ -42,7 +43,8 @@ class Results:
     def asset_path(self, asset: Row) -> Path:
         """Where an asset is; it must lie below the folder of the results."""
         path = PurePosixPath(asset["path"])
-        if self.folder is None or path.is_absolute() or ".." in path.parts or "\\" in asset["path"]:
+        leaves = path.is_absolute() or ".." in path.parts or "\\" in asset["path"]
+        if self.folder is None or leaves or not asset["path"].isprintable():
             raise EvaluationError(f"{self.folder}: the path {described(asset['path'])} of an asset leaves the folder.")
         return self.folder / path
 
@@ -74,8 +76,11 @@ def read_results(path: str | Path) -> Results:
     for index, asset in enumerate(assets):
         for key in ("kind", "scene", "track", "method", "name", "path"):
             _check_kind(path, f"assets {index}: {key}", asset.get(key), str, "a text")
-    for key in ("protocol", "versions", "machine", "missing"):
-        _check_kind(path, key, content.setdefault(key, {}), dict, "an object")
+    for key in ("protocol", "versions", "machine"):
+        _check_facts(path, key, content.setdefault(key, {}))
+    missing = content.setdefault("missing", {})
+    if not isinstance(missing, dict) or not all(isinstance(reason, str) for reason in missing.values()):
+        raise _wrong(path, "missing", missing, "an object of texts")
     notes = content.setdefault("notes", [])
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
         raise _wrong(path, "notes", notes, "a list of texts")
@@ -89,8 +94,11 @@ def _check_row(path: Path, index: int, row: Row) -> None:
     for key in ROW_TEXTS:
         _check_kind(path, f"rows {index}: {key}", row.get(key), str, "a text")
     for key in ROW_NUMBERS:
-        if not (_is_number(row.get(key)) or (row.get(key) is None and key != "frames")):
-            raise _wrong(path, f"rows {index}: {key}", row.get(key), "a number")
+        if not (row.get(key) is None or _is_number(row[key])):
+            raise _wrong(path, f"rows {index}: {key}", row[key], "a number")
+    for key in ROW_COUNTS:
+        if not (_is_count(row.get(key)) or (row.get(key) is None and key != "frames")):
+            raise _wrong(path, f"rows {index}: {key}", row.get(key), "a whole number")
     for key, value in row.items():
         if not (value is None or isinstance(value, str) or _is_number(value)):
             raise _wrong(path, f"rows {index}: {key}", value, "a number, a text or null")
@@ -99,12 +107,25 @@ def _check_row(path: Path, index: int, row: Row) -> None:
 def _check_series(path: Path, index: int, series: Row) -> None:
     for key in ("scene", "track", "method"):
         _check_kind(path, f"series {index}: {key}", series.get(key), str, "a text")
-    lists = {key: value for key, value in series.items() if isinstance(value, list)}
+    lists = {key: value for key, value in series.items() if not isinstance(value, str)}
     for key, values in lists.items():
-        if not all(value is None or _is_number(value) for value in values):
+        if not isinstance(values, list) or not all(value is None or _is_number(value) for value in values):
             raise _wrong(path, f"series {index}: {key}", values, "a list of numbers and nulls")
-    if "frame" not in lists or len({len(values) for values in lists.values()}) != 1:
-        raise EvaluationError(f"{path}: series {index}: expected lists of equal length, and one of them `frame`.")
+    if not isinstance(series.get("psnr", []), list):
+        raise _wrong(path, f"series {index}: psnr", series["psnr"], "a list of numbers and nulls")
+    if None in lists.get("frame", []) or "frame" not in lists or len({len(values) for values in lists.values()}) != 1:
+        raise EvaluationError(
+            f"{path}: series {index}: expected lists of equal length, and one of them `frame` without nulls."
+        )
+
+
+def _check_facts(path: Path, key: str, facts: object) -> None:
+    """Texts, numbers, and lists of them, by name."""
+    _check_kind(path, key, facts, dict, "an object")
+    for name, value in dict(facts).items():  # type: ignore[call-overload]  # checked just now
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, (list, dict)):
+                raise _wrong(path, f"{key}: {described(name)}", item, "a text, a number, or a list of them")
 
 
 def _records(path: Path, content: Row, key: str) -> list[Row]:
@@ -124,7 +145,11 @@ def _wrong(path: Path, key: str, value: object, expected: str) -> EvaluationErro
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= MAX_NUMBER
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and _is_number(value) and value >= 0
 
 
 def scenes_of(rows: Sequence[Row]) -> list[str]:

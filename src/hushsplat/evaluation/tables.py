@@ -77,7 +77,9 @@ def tables_of(results: Results) -> list[Table]:
     if results.experiment == "timing":
         parts = [row for row in rows if ": " in row["method"]]
         whole = [row for row in rows if ": " not in row["method"]]
-        tables = [_pivot(whole, figure, ("scene", "track"), TIMED[figure]) for figure in _measured(whole)]
+        tables = [
+            _pivot(whole, figure, ("scene", "track"), TIMED[figure]) for figure in TIMED if figure in _measured(whole)
+        ]
         return tables + ([_averages(parts, ("scene", "track"), PARTS_TITLE)] if parts else [])
     by = ("scene",) if results.experiment == "static" else ("scene", "track")
     places = len({tuple(row[key] for key in by) for row in rows})

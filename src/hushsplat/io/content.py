@@ -60,14 +60,6 @@ def scene_format(path: Path, gaussians: Gaussians) -> str:
     return {".splat": "splat", ".spz": "SPZ", ".sog": "SOG, bundled", ".json": "SOG, in a folder"}[suffix]
 
 
-def bytes_on_disk(path: Path) -> int:
-    """The size of a file, or of all files of a scene that is a folder or lies around a JSON."""
-    folder = path.parent if path.suffix.lower() == ".json" else path
-    if folder.is_dir():
-        return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    return path.stat().st_size
-
-
 def levels_of_detail(path: Path) -> dict[int, int] | None:
     """How many Gaussians each level of detail has; None for a scene without levels."""
     described = path / STREAMED if path.is_dir() else path

@@ -54,7 +54,10 @@ def frame_writer(path: Path, seen: Camera | Track, crf: int = DEFAULT_CRF) -> It
         yield lambda color: save_image(color, path)
     else:
         pattern = path / IN_FOLDER if kind is OutputKind.FOLDER else path
-        pattern.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            pattern.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise HushsplatError(f"{path}: its folder cannot be made: {error.strerror or error}.") from error
         numbers = count()
         yield lambda color: save_image(color, pattern.with_name(pattern.name % next(numbers)))
 

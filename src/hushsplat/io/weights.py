@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import struct
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -62,7 +64,17 @@ def write_weights(weights: DenoiserWeights, path: str | os.PathLike[str]) -> Non
     """
     content = save({name: np.asarray(weights[name], order="C") for name in SHAPES}, metadata=METADATA)
     with atomic_write(path) as temporary:
-        temporary.write_bytes(content)
+        temporary.write_bytes(sorted_header(content))
+
+
+def sorted_header(content: bytes) -> bytes:
+    """The same safetensors file with its header in order: the library writes metadata in a random one."""
+    (size,) = struct.unpack_from("<Q", content)
+    header = json.loads(content[8 : 8 + size])
+    header["__metadata__"] = dict(sorted(header.get("__metadata__", {}).items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)  # tensors begin at a multiple of eight bytes
+    return struct.pack("<Q", len(text)) + text + content[8 + size :]
 
 
 def _read(path: Path) -> DenoiserWeights:

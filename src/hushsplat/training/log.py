@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hushsplat.io.atomic import atomic_write
 from hushsplat.types.errors import TrainingError
 
 LOG, EVENTS = "log.jsonl", "events"
@@ -86,17 +87,19 @@ class RunLog:
         if not self.path.exists():
             return
         kept = []
-        for number, line in enumerate(self.path.read_text(encoding="utf-8").splitlines()):
+        lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+        for number, line in enumerate(lines):
             try:
                 entry = json.loads(line)
                 known = entry["stage"] in finished or (entry["stage"] == stage and entry["step"] <= step)
             except (ValueError, KeyError, TypeError):
-                if number and line:  # the last line may be half written
+                if number or not line.endswith("\n"):  # half written when the run was killed, also the first
                     continue
                 raise TrainingError(f"{self.path}: is not the log of a run; remove it to go on.") from None
             if known:
-                kept.append(line + "\n")
-        self.path.write_text("".join(kept), encoding="utf-8")
+                kept.append(line.rstrip("\n") + "\n")
+        with atomic_write(self.path) as temporary:
+            temporary.write_text("".join(kept), encoding="utf-8")
 
 
 def last_entries(folder: Path) -> dict[str, dict[str, float]]:

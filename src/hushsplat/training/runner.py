@@ -19,6 +19,7 @@ from torch import Tensor
 
 from hushsplat.io.atomic import atomic_write
 from hushsplat.io.images import save_image
+from hushsplat.io.weights import sorted_header
 from hushsplat.training.log import OnProgress, RunLog, TimeLeft, TrainProgress
 from hushsplat.training.settings import TrainSettings, settings_from_json, settings_json
 from hushsplat.training.stage import Plan, Stage
@@ -134,7 +135,7 @@ def _write_checkpoint(path: Path, stage: str, step: int, state: dict[str, Tensor
         metadata={"format": "hushsplat-checkpoint", "stage": stage, "step": str(step)},
     )
     with atomic_write(path) as temporary:
-        temporary.write_bytes(content)
+        temporary.write_bytes(sorted_header(content))
 
 
 def _read_checkpoint(path: Path) -> tuple[str | None, int, dict[str, Tensor] | None]:

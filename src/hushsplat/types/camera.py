@@ -13,6 +13,8 @@ from hushsplat.types.errors import CameraError
 
 Vector = Sequence[float | int] | Array  # three numbers
 
+MAX_FAR = 1e30  # ours: of positions in world units and of intrinsics in px; their squares and quotients stay finite
+MIN_FOCAL_PX = 1e-9
 MAX_SIDE_PX = 16384  # ours: a picture of this side is 1 GiB of floats per channel
 
 
@@ -43,15 +45,21 @@ class Camera:
     def __post_init__(self) -> None:
         if not (1 <= self.width <= MAX_SIDE_PX and 1 <= self.height <= MAX_SIDE_PX):
             raise CameraError(f"a picture of {self.width}×{self.height} px is outside 1..{MAX_SIDE_PX} px a side.")
-        if not (np.isfinite([self.fx, self.fy]).all() and self.fx > 0 and self.fy > 0):
+        if not all(MIN_FOCAL_PX <= focal <= MAX_FAR for focal in (self.fx, self.fy)):
             raise CameraError(f"focal lengths must be finite and > 0, got fx={self.fx}, fy={self.fy}.")
-        if not np.isfinite([self.cx, self.cy]).all():
+        if not max(abs(self.cx), abs(self.cy)) <= MAX_FAR:
             raise CameraError(f"the principal point must be finite, got cx={self.cx}, cy={self.cy}.")
         pose = np.asarray(self.world_from_camera, dtype=np.float64)
         if pose.shape != (4, 4) or not np.isfinite(pose).all():
             raise CameraError("world_from_camera must be a finite 4×4 matrix.")
+        if not np.abs(pose[:3, 3]).max() <= MAX_FAR:
+            raise CameraError(f"the camera is farther than {MAX_FAR:g} from the origin.")
         rotation = pose[:3, :3]
-        if not np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-3) or np.linalg.det(rotation) < 0:
+        if (
+            np.abs(rotation).max() > 2
+            or not np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-3)
+            or np.linalg.det(rotation) < 0
+        ):
             raise CameraError("world_from_camera must be a rotation and a position, without scale or mirroring.")
         object.__setattr__(self, "world_from_camera", pose)
 

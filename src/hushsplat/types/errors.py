@@ -1,8 +1,16 @@
 """The package's own exceptions: one line each, naming the thing, what was expected, what came and what to do."""
 
 
+def printable(text: str) -> str:
+    """One line that any terminal shows as it is: newlines and control characters from files become escapes."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+
+
 class HushsplatError(Exception):
     """Anything a user can cause; the command line prints it as one line and exits with 2."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class SceneError(HushsplatError):

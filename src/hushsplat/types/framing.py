@@ -130,7 +130,8 @@ def _standpoint(
     target, radius = scene_bulk(gaussians)
     distance = MARGIN * radius / np.sin(half_angle)
     places = [(step, target + step * distance * direction) for step in STEPS for direction in directions]
-    costs = [_blocked(some.means, surfaces, eye, target) + NEARER_COST * (1 - step) for step, eye in places]
+    means = some.means.astype(np.float64)
+    costs = [_blocked(means, surfaces, eye, target) + NEARER_COST * (1 - step) for step, eye in places]
     return places[int(np.argmin(costs))][1], target
 
 
@@ -158,12 +159,13 @@ def guess_up(gaussians: Gaussians) -> str:
 
 def _level_surfaces(gaussians: Gaussians, axis: int) -> Float[Array, " bins"]:
     """Where along an axis the surfaces across it lie: shares of their area in even bins over the bulk of the scene."""
-    means = gaussians.means
+    means = gaussians.means.astype(np.float64)
     low, high = np.percentile(means, [5, 95], axis=0)
+    high = high + 1e-9 * np.maximum(1, np.abs(high))  # a flat scene has a bin, too
     normal, area = _normals(gaussians)
     weight = gaussians.opacities * np.minimum(area, np.percentile(area, 99))  # a sky dome is no floor
     level = ((means >= low) & (means <= high)).all(axis=1) & (np.abs(normal[:, axis]) > 0.9)
-    counts, _ = np.histogram(means[level, axis], BINS, (low[axis], high[axis] + 1e-9), weights=weight[level])
+    counts, _ = np.histogram(means[level, axis], BINS, (low[axis], high[axis]), weights=weight[level])
     return counts / max(float(counts.sum()), 1e-30)
 
 
@@ -171,10 +173,10 @@ def _normals(gaussians: Gaussians) -> tuple[Array, Array]:
     """The direction in which each Gaussian is thinnest, and the product of its other two scales."""
     rotations = matrix_from_quaternion(gaussians.rotations)
     if gaussians.is_surfels:
-        return rotations[:, :, 2], gaussians.scales.prod(axis=1)
+        return rotations[:, :, 2], gaussians.scales.astype(np.float64).prod(axis=1)
     thinnest = gaussians.scales.argmin(axis=1)
     normal = np.take_along_axis(rotations, thinnest[:, None, None], axis=2)[:, :, 0]
-    return normal, np.sort(gaussians.scales, axis=1)[:, 1:].prod(axis=1)
+    return normal, np.sort(gaussians.scales, axis=1)[:, 1:].astype(np.float64).prod(axis=1)
 
 
 def _detail(gaussians: Gaussians) -> Array:
@@ -187,7 +189,7 @@ def _blocked(means: Array, surfaces: Array, eye: Float64[Array, " 3"], target: F
     """The share of the field of view that is filled by what is nearer than the target: a sum of solid angles."""
     way = target - eye
     distance = np.linalg.norm(way)
-    offset = means - eye.astype(np.float32)
+    offset = means - eye
     away = np.sqrt(np.einsum("ni,ni->n", offset, offset))
     ahead = (offset @ (way / distance) > VIEW_COSINE * away) & (away < NEAR_SHARE * distance)
     near = ahead | (away < CLEARANCE * distance)

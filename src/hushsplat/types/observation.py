@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from jaxtyping import Float32, Int32
 from numpy import ndarray as Array
 
@@ -46,6 +48,31 @@ class Observation:
     def numpy(self) -> Observation:
         """Itself: its arrays are numpy's already."""
         return self
+
+    @staticmethod
+    def mean(before: Observation, after: Observation, samples_before: int, samples_after: int) -> Observation:
+        """One frame of two that saw the same from so many samples each."""
+        share = np.float32(samples_after / (samples_before + samples_after))
+
+        def mixed(first: Array, second: Array) -> Array:
+            return first + (second - first) * share
+
+        alpha = mixed(before.alpha, after.alpha)
+        hits = mixed(before.depth * before.alpha, after.depth * after.alpha)
+        view = None
+        if before.neural_view is not None and after.neural_view is not None:
+            view = mixed(before.neural_view, after.neural_view)
+        depth = np.divide(hits, alpha, out=np.zeros_like(hits), where=alpha > 0)
+        return Observation(mixed(before.color, after.color), depth, alpha, view)
+
+    @staticmethod
+    def stacked(bands: Sequence[Observation]) -> Observation:
+        """One frame of several with the same columns, from top to bottom."""
+        color, depth, alpha = (
+            np.concatenate([getattr(band, name) for band in bands]) for name in ("color", "depth", "alpha")
+        )
+        views = [band.neural_view for band in bands if band.neural_view is not None]
+        return Observation(color, depth, alpha, np.concatenate(views) if views else None)
 
     def image(self) -> Image:
         """The noisy frame itself as a picture."""

@@ -62,12 +62,13 @@ def summarize(gaussians: Gaussians) -> SceneSummary:
 
 
 def _box(means: Array, percent: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    low, high = np.percentile(means, [percent, 100 - percent], axis=0)
+    low, high = np.percentile(means.astype(np.float64), [percent, 100 - percent], axis=0)
     return tuple(low.tolist()), tuple(high.tolist())
 
 
 def _distribution(values: Array, shown: Array, span: tuple[float, float] | None = None) -> Distribution:
     """Percentiles of `values`, histogram of `shown`: over `span`, or over the bulk with the rest in the end bins."""
+    shown = shown.astype(np.float64)  # bins of nearly equal float32 would have no width
     low, high = np.percentile(shown, [0.1, 99.9]).tolist() if span is None else span
     high = max(high, low + 1e-6)
     counts, _ = np.histogram(np.clip(shown, low, high), HISTOGRAM_BINS, (low, high))

@@ -8,11 +8,12 @@ import numpy as np
 from jaxtyping import Float64
 from numpy import ndarray as Array
 
-from hushsplat.types.camera import Camera
+from hushsplat.types.camera import MAX_FAR, Camera
 from hushsplat.types.errors import TrackError
 from hushsplat.types.rotations import matrix_from_quaternion, quaternion_from_matrix, slerp
 from hushsplat.types.splines import curve, segment_of
 
+MAX_TIME_S, MIN_STEP_S = 1e9, 1e-9  # ours: thirty years, and no step so short that speeds overflow
 MAX_FRAMES = 1_000_000  # ours: four and a half hours at 60 frames a second
 
 
@@ -44,7 +45,7 @@ class Track:
         n = len(self.times_s)
         if n == 0 or self.world_from_camera.shape != (n, 4, 4):
             raise TrackError(f"a track needs as many poses as times, got {len(self.world_from_camera)} and {n}.")
-        if not np.isfinite(self.times_s).all() or (np.diff(self.times_s) <= 0).any():
+        if not np.abs(self.times_s).max() <= MAX_TIME_S or (np.diff(self.times_s) < MIN_STEP_S).any():
             raise TrackError("the times of a track must be finite and strictly increasing.")
         _check_poses(self.world_from_camera)
         self.camera(0)  # checks the intrinsics
@@ -125,6 +126,9 @@ def _check_poses(poses: Float64[Array, "n 4 4"]) -> None:
     finite = np.isfinite(poses).all(axis=(1, 2))
     if not finite.all():
         raise TrackError(f"pose {np.argmin(finite)} of the track has a value that is not finite.")
+    near = np.abs(poses[:, :3, 3]).max(axis=1) <= MAX_FAR
+    if not near.all():
+        raise TrackError(f"pose {np.argmin(near)} of the track is farther than {MAX_FAR:g} from the origin.")
     rotations = poses[:, :3, :3]
     with np.errstate(over="ignore", invalid="ignore"):  # huge values are refused here, not warned about
         deviation = np.abs(rotations @ rotations.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float32
 from numpy import ndarray as Array
 
-from hushsplat.methods import LEARNED, adjusted, configure, drawn_by
+from hushsplat.methods import LEARNED, METHODS, adjusted, configure, drawn_by
 from hushsplat.spec.views import Scale, view_picture
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.stream import MethodLike, Stream
@@ -20,6 +20,11 @@ from hushsplat.viewer.protocol import PICTURE, Draw, Side
 from hushsplat.viewer.scene_entry import SceneEntry
 
 BAND_PX = 64  # rows of an exact picture per turn: a whole one would block all other clients for seconds
+PIECE_PX = 1 << 20  # pixels times samples of other work per turn
+MAX_SAMPLED_PX = 1 << 25  # pixels times samples of one frame: 64 samples of 800×532, 8 of 2560×1600
+PICTURE_BYTES = 12  # of a pixel
+KEPT_PICTURES = 3  # of a client: the last one, one that is being encoded and one that waits
+FRAME_BYTES, VIEW_BYTES = 36, 120  # of a pixel while a frame is drawn: the noisy frame; all views
 
 
 @dataclass(frozen=True)
@@ -47,13 +52,13 @@ class FrameRenderer:
     def __init__(self, entry: SceneEntry, weights: DenoiserWeights, options: RenderOptions) -> None:
         self._weights = weights
         self._has_payload = entry.scene.has_payload
-        self._stream = Stream(entry.engine, entry.scene, [], options=options, band_px=BAND_PX)
+        self._stream = Stream(entry.engine, entry.scene, [], options=options, band_px=BAND_PX, piece_px=PIECE_PX)
         self._draw: Draw | None = None
 
     def render(self, camera: Camera, draw: Draw, number: int) -> Iterator[RenderedFrame | None]:
         """The next frame of every side, all from the same noise.
 
-        Gives None between the bands of an `exact` picture, so that other clients can take turns, and the frame at last.
+        Gives None between the pieces of a slow picture, so that other clients can take turns, and the frame at last.
         A caller that does not want the frame any more drops the iterator.
 
         Args:
@@ -64,10 +69,13 @@ class FrameRenderer:
         sides = tuple(Side(self._drawn_by(side.method), side.show) for side in draw.sides)
         names = list(dict.fromkeys(side.method for side in sides))
         self._choose(names, draw)
+        pixels = camera.width * camera.height
+        samples = max(1, min(draw.samples, MAX_SAMPLED_PX // pixels))
+        self._stream.noise = replace(self._stream.noise, samples=samples)
         self._stream.number = number
         with_views = [any(side.method == name and side.show != PICTURE for side in sides) for name in names]
         # Other frames are drawn in one go: taking turns within them would make the pictures of all clients older.
-        takes_turns = "exact" in names
+        takes_turns = "exact" in names or samples * pixels > PIECE_PX
         for frame in self._stream.parts(camera, with_views=with_views):
             if frame is not None:
                 images = {name: image.numpy() for name, image in zip(names, frame.images, strict=True)}
@@ -83,7 +91,6 @@ class FrameRenderer:
     def _choose(self, names: list[str], draw: Draw) -> None:
         if draw == self._draw:
             return
-        self._stream.noise = replace(self._stream.noise, samples=draw.samples)
         self._stream.replace_methods([self._configured(name, draw) for name in names])
         self._draw = draw
 
@@ -92,6 +99,14 @@ class FrameRenderer:
             return name
         weights = self._weights if draw.gamma is None else with_gamma(self._weights, draw.gamma)
         return configure(name, weights=weights, settings=adjusted(name, draw.settings))
+
+
+def bytes_per_px(draw: Draw, has_payload: bool) -> int:
+    """What a client takes for each pixel of its frames: states before and after a frame, and pictures."""
+    methods = {drawn_by(side.method, has_payload).name for side in draw.sides}
+    states = sum(4 * layout.floats for name in methods if (layout := METHODS[name].layout) is not None)
+    views = VIEW_BYTES if any(side.show != PICTURE for side in draw.sides) else 0
+    return 2 * states + FRAME_BYTES + len(draw.sides) * PICTURE_BYTES * (1 + KEPT_PICTURES) + views
 
 
 def with_gamma(weights: DenoiserWeights, gamma: float) -> DenoiserWeights:

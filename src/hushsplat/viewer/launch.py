@@ -12,12 +12,14 @@ from types import TracebackType
 from aiohttp import web
 
 from hushsplat.types.errors import ViewError
+from hushsplat.viewer.connections import Handler
 from hushsplat.viewer.request_checks import is_loopback
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.server import Server
 from hushsplat.viewer.service import RenderService, ViewerOptions
 
 FIRST_PORT, PORTS = 8128, 32  # tried one after the other if none is asked for
+BACKLOG = 128  # connections that wait to be accepted
 ANY_ADDRESS = ("0.0.0.0", "::", "")
 
 
@@ -95,8 +97,14 @@ class Viewer:
     async def _serve(self) -> None:
         runner = web.AppRunner(self._server.app(), access_log=None, shutdown_timeout=5.0)
         await runner.setup()
-        await web.SockSite(runner, self._listening).start()
+        manager, connections = runner.server, self._server.connections
+        assert manager is not None  # there is one after setup
+        self._loop.set_exception_handler(connections.on_loop_error)
+        accepting = await self._loop.create_server(
+            lambda: Handler(manager, connections, self._loop), sock=self._listening, backlog=BACKLOG
+        )
         await self._closing.wait()
+        accepting.close()
         await runner.cleanup()
 
 
@@ -110,7 +118,7 @@ def _listen(host: str, port: int | None) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, number))
-            listening.listen(128)
+            listening.listen(BACKLOG)
             return listening
         except (OSError, OverflowError) as error:
             listening.close()

@@ -193,7 +193,7 @@ def _draw(message: Fields) -> Draw:
 
 def _side(side: Fields) -> Side:
     method, show = side.values.get("method"), side.values.get("show", PICTURE)
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise ViewError(f"{side.where}: method is {described(method)}, expected one of {', '.join(METHODS)}.")
     if show not in (PICTURE, *SHOWN):
         raise ViewError(f"{side.where}: show is {described(show)}, expected one of {PICTURE}, {', '.join(SHOWN)}.")
@@ -220,7 +220,7 @@ def _home(message: Fields) -> Home:
         raise ViewError(f"{message.where}: up is {described(up)}, expected three numbers.")
     numbered = Fields(message.where, dict(zip("xyz", up, strict=True)), ViewError)
     direction = np.array([numbered.number(axis) for axis in "xyz"])
-    length = np.linalg.norm(direction)
+    length = math.hypot(*direction)
     if not 1e-6 < length < MAX_FAR:
         raise ViewError(f"{message.where}: up has the length {length:g}, expected a direction.")
     return Home(direction / length)

@@ -27,16 +27,26 @@ def refusal(request: web.Request, token: str | None) -> str | None:
         request: before anything else has looked at it.
         token: that it has to carry; None on the loopback address, where none is needed.
     """
-    named = urlsplit(f"//{request.host}").hostname or ""
+    named = _host_of(f"//{request.host}")
+    if named is None:
+        return "the Host of the request is no name of a host."
     if token is None and not is_loopback(named):
         # DNS rebinding: a foreign page can give its own name our address; its requests then carry that name.
         return "this viewer answers to localhost only; open the link that it printed."
     origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != request.host:
+    if origin is not None and (_host_of(origin) is None or urlsplit(origin).netloc != request.host):
         return "this viewer answers to its own page only."
     if token is not None and not hmac.compare_digest(request.query.get("token", "").encode(), token.encode()):
         return "the token in the link is missing or wrong; open the link that the viewer printed."
     return None
+
+
+def _host_of(url: str) -> str | None:
+    """The host in a URL, empty if there is none; None for what is no URL, such as "//["."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return None
 
 
 class RateLimit:

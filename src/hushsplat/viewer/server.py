@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from hushsplat.types.errors import HushsplatError, ViewError
 from hushsplat.viewer import protocol
+from hushsplat.viewer.connections import Connections, Download, add_headers, connection_limit
 from hushsplat.viewer.request_checks import RateLimit, refusal
 from hushsplat.viewer.scene_info import hello_message
 from hushsplat.viewer.service import RenderService
@@ -25,16 +25,6 @@ MESSAGES_PER_S, MESSAGES_AT_ONCE = 600.0, 1200.0  # a page on a fast screen send
 ERRORS_PER_S, ERRORS_AT_ONCE = 10.0, 50.0
 HEARTBEAT_S = 20.0  # a client that does not answer for so long is disconnected
 STATIC = Path(str(files("hushsplat").joinpath("viewer", "static")))
-HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
-        "base-uri 'none'; form-action 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",  # the link may hold a token
-    "Cache-Control": "no-cache",
-}
-log = logging.getLogger("hushsplat.viewer")
 
 
 class PageConnection:
@@ -63,6 +53,9 @@ class Server:
         self._sessions: dict[str, Session] = {}
         self._videos: dict[str, Video] = {}  # by session
         self._sockets: set[web.WebSocketResponse] = set()
+        self._telling: list[asyncio.Future[None]] = []  # messages to all clients that are being sent
+        self.connections = Connections(connection_limit())
+        service.drawing.on_stuck = self._on_stuck
 
     @property
     def clients(self) -> int:
@@ -79,6 +72,7 @@ class Server:
         app.router.add_post("/video", self._start_video)
         app.router.add_get("/video/{id}", self._fetch_video)
         app.router.add_static("/static/", STATIC)
+        app.on_response_prepare.append(add_headers)
         app.on_shutdown.append(self._close)
         return app
 
@@ -86,19 +80,22 @@ class Server:
         for socket in list(self._sockets):
             await socket.close(code=WSCloseCode.GOING_AWAY, message=b"the viewer has ended")
 
+    def _on_stuck(self) -> None:
+        message = {"type": "error", "message": "drawing was stuck and goes on now; frames were late."}
+        self._telling = [asyncio.ensure_future(session.send(message)) for session in self._sessions.values()]
+
     @web.middleware
     async def _check(self, request: web.Request, handler: Any) -> web.StreamResponse:
         # The page's scripts and styles are public; their URLs have no token.
         problem = None if request.path.startswith("/static/") else refusal(request, self._token)
         if problem is not None:
-            return web.Response(status=403, text=f"hushsplat: {problem}\n", headers=HEADERS)
-        try:
-            response: web.StreamResponse = await handler(request)
-        except HushsplatError as error:
-            response = web.json_response({"error": str(error)}, status=400)
-        if not response.prepared:
-            response.headers.update(HEADERS)
-        return response
+            return web.Response(status=403, text=f"hushsplat: {problem}\n")
+        with self.connections.request(request.protocol):
+            try:
+                response: web.StreamResponse = await handler(request)
+            except HushsplatError as error:
+                response = web.json_response({"error": str(error)}, status=400)
+            return response
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
         return web.FileResponse(STATIC / "index.html")
@@ -155,19 +152,24 @@ class Server:
 
     async def _open_scene(self, request: web.Request) -> web.StreamResponse:
         session = self._session(request)
-        entry = await read_dropped_scene(request, self._service)
+        with session.uploading():
+            entry = await read_dropped_scene(request, self._service)
         if session.id in self._sessions:  # it may have disconnected while the file was uploaded
             session.show(entry)
             await session.send_scene()
+        else:
+            self._service.memory.release(entry)
         return web.json_response({})
 
     async def _open_track(self, request: web.Request) -> web.StreamResponse:
-        self._session(request)
-        return web.Response(text=await read_dropped_track(request, self._service), content_type="application/json")
+        with self._session(request).uploading():
+            track = await read_dropped_track(request, self._service)
+        return web.Response(text=track, content_type="application/json")
 
     async def _start_video(self, request: web.Request) -> web.StreamResponse:
         session = self._session(request)
-        body = await received(request)
+        with session.uploading():
+            body = await received(request)
         entry, draw = session.entry, session.draw
         wanted = await self._service.read(lambda: VideoRequest.parse(parsed_json(body, "the video"), entry, draw))
         before = self._videos.get(session.id)
@@ -188,4 +190,4 @@ class Server:
         if video is None or video.path is None:
             return web.Response(status=404, text="hushsplat: there is no such video any more.\n")
         headers = {"Content-Disposition": 'attachment; filename="hushsplat.mp4"', "Content-Type": "video/mp4"}
-        return web.FileResponse(video.path, headers=headers)
+        return Download(self.connections, video.path, headers=headers)

@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from hushsplat.io.atomic import own_tag, sweep
 from hushsplat.io.weights import default_weights
 from hushsplat.methods import method as method_named
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.types.errors import ViewError
 from hushsplat.types.options import RenderOptions
+from hushsplat.viewer.drawing import Drawing, ServiceClosed
 from hushsplat.viewer.frame_renderer import FrameRenderer
+from hushsplat.viewer.memory import MemoryBudget, default_budget
 from hushsplat.viewer.scene_entry import SceneEntry
 
 Result = TypeVar("Result")
@@ -34,6 +37,7 @@ class ViewerOptions:
         max_upload_bytes: of a file that is dropped on the page; 0: none are taken.
         max_clients: pages that may be open at once.
         max_files: dropped scenes that may be open at once, over all clients.
+        max_memory_bytes: of all clients' states and pictures, videos and dropped scenes; 0: a quarter of the machine's.
     """
 
     method: str = "hush"
@@ -42,23 +46,20 @@ class ViewerOptions:
     max_upload_bytes: int = 2 << 30
     max_clients: int = 32
     max_files: int = 4
+    max_memory_bytes: int = 0
 
     def __post_init__(self) -> None:
         method_named(self.method)  # refuses unknown names
-        for name, least in (("max_upload_bytes", 0), ("max_clients", 1), ("max_files", 0)):
+        for name, least in (("max_upload_bytes", 0), ("max_clients", 1), ("max_files", 0), ("max_memory_bytes", 0)):
             if getattr(self, name) < least:
                 raise ViewError(f"{name} must be at least {least}, got {getattr(self, name)}.")
-
-
-class ServiceClosed(Exception):
-    """The viewer or the interpreter is shutting down: nothing is drawn any more."""
 
 
 class RenderService:
     """One engine for all clients, first come, first served.
 
-    A client asks for its next frame when it has the one before, so the queue of the drawing thread holds at most one
-    frame of each: clients take turns. Within a frame the engine uses all cores.
+    A client asks for its next frame, or the next piece of a slow one, when it has the one before, so the queue of the
+    drawing thread holds at most one piece of each: clients take turns. Within a piece the engine uses all cores.
     """
 
     def __init__(self, entry: SceneEntry, options: ViewerOptions) -> None:
@@ -66,11 +67,13 @@ class RenderService:
         self.options = options
         self.weights = default_weights() if options.weights is None else options.weights
         self.files_open = 0
-        self._drawing = ThreadPoolExecutor(1, "hushsplat-draw")
+        self.memory = MemoryBudget(options.max_memory_bytes or default_budget())
+        self.drawing = Drawing()
         self._encoding = ThreadPoolExecutor(2, "hushsplat-encode")
         self._reading = ThreadPoolExecutor(1, "hushsplat-read")
         self._videos = ThreadPoolExecutor(2, "hushsplat-video")
-        self._folder = tempfile.TemporaryDirectory(prefix="hushsplat-view-")
+        sweep(Path(tempfile.gettempdir()))  # half uploads of viewers that were killed
+        self._folder = tempfile.TemporaryDirectory(prefix=f"hushsplat-view-{own_tag()}-")
 
     def new_renderer(self, entry: SceneEntry) -> FrameRenderer:
         """A renderer without history; its work runs in the drawing thread."""
@@ -78,11 +81,11 @@ class RenderService:
 
     async def draw(self, work: Callable[[], Result]) -> Result:
         """Run work that uses the engine."""
-        return await _result_of(self._drawing, work)
+        return await self.drawing.run(work)
 
     def submit(self, work: Callable[[], Result]) -> Future[Result]:
         """The same, called from a thread."""
-        return self._drawing.submit(work)
+        return self.drawing.submit(work)
 
     async def encode(self, work: Callable[[], Result]) -> Result:
         """Run work that turns pictures into bytes."""
@@ -107,7 +110,8 @@ class RenderService:
 
     def close(self) -> None:
         """Wait for running work, drop what is queued, and remove all files."""
-        for pool in (self._videos, self._drawing, self._encoding, self._reading):
+        self.drawing.close()  # first: a video waits for frames
+        for pool in (self._videos, self._encoding, self._reading):
             pool.shutdown(wait=True, cancel_futures=True)
         self._folder.cleanup()
 

@@ -7,7 +7,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
@@ -16,13 +16,14 @@ from hushsplat.methods import METHODS, drawn_by
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError, ViewError
 from hushsplat.viewer import protocol
+from hushsplat.viewer.drawing import ServiceClosed
 from hushsplat.viewer.encoding import jpeg, screenshot
-from hushsplat.viewer.frame_renderer import RenderedFrame
+from hushsplat.viewer.frame_renderer import RenderedFrame, bytes_per_px
 from hushsplat.viewer.pace import Pace
 from hushsplat.viewer.protocol import Draw, Look, Message, Side
 from hushsplat.viewer.scene_entry import SceneEntry, framed
 from hushsplat.viewer.scene_info import legend, place_info, scene_info
-from hushsplat.viewer.service import RenderService, ServiceClosed
+from hushsplat.viewer.service import RenderService
 
 IN_FLIGHT = 2  # frames that are drawn or sent and not yet acknowledged
 ACTIVE_STILL_FRAMES = 4  # of hush: the first finds nearly all, a few more the rest
@@ -119,6 +120,9 @@ class Session:
         self._unacknowledged: set[int] = set()
         self._outbox: asyncio.Queue[OutgoingFrame] = asyncio.Queue(1)
         self._tasks: list[asyncio.Task[None]] = []
+        self._uploading = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        service.memory.join(self, self._shrink)
 
     def start(self, on_failure: Callable[[], object]) -> None:
         """Begin to draw; an unexpected exception is logged and ends the session."""
@@ -128,6 +132,7 @@ class Session:
                 log.error("a session failed", exc_info=task.exception())
                 on_failure()
 
+        self._loop = asyncio.get_running_loop()
         self._tasks = [asyncio.create_task(self._draw_frames()), asyncio.create_task(self._send_frames())]
         for task in self._tasks:
             task.add_done_callback(check)
@@ -140,6 +145,7 @@ class Session:
         self._tasks = []
         self.show(self.service.entry)
         self._last = None
+        self.service.memory.release(self)
 
     @property
     def camera(self) -> Camera | None:
@@ -150,11 +156,23 @@ class Session:
         """Show another scene from now on, without history."""
         if self.entry is not self.service.entry:
             self.service.files_open -= 1
+            self.service.memory.release(self.entry)
         if entry is not self.service.entry:
             self.service.files_open += 1
         self.entry = entry
         self._renderer = self.service.new_renderer(entry)
         self._restart()
+
+    @contextmanager
+    def uploading(self) -> Iterator[None]:
+        """One body of a request at a time."""
+        if self._uploading:
+            raise ViewError("a file of this page is being uploaded already; wait until it is there.")
+        self._uploading = True
+        try:
+            yield
+        finally:
+            self._uploading = False
 
     async def handle(self, message: Message) -> None:
         """Handle a message of the page."""
@@ -207,6 +225,14 @@ class Session:
         self._version += 1
         self._still_frames = 0
         self._changed.set()
+
+    def _shrink(self) -> None:
+        """Others need memory: drop the history, and draw again with fewer pixels. Called in any thread."""
+        self._renderer = self.service.new_renderer(self.entry)
+        self._last = None
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the viewer is closing
+                self._loop.call_soon_threadsafe(self._restart)
 
     async def _answer_probe(self, message: protocol.Probe) -> None:
         entry, camera, options = self.entry, self.camera, self.service.options.render
@@ -287,7 +313,10 @@ class Session:
             raise ViewError("there is no camera to draw from.")
         moving = time.monotonic() - self._moved_at < STILL_AFTER_S
         scale = self._pace.scale if moving and draw.adapt else 1.0
-        work = self._renderer.render(_fitting(look.camera, scale), draw, self._frames)
+        camera = _fitting(look.camera, scale, MAX_PIXELS)
+        each = bytes_per_px(draw, self.entry.scene.has_payload)
+        granted = self.service.memory.grant(self, each * camera.width * camera.height)
+        work = self._renderer.render(_fitting(camera, 1.0, granted // each), draw, self._frames)
         return FrameRequest(look, draw, version, scale, moving), work, next(work)
 
 
@@ -310,9 +339,9 @@ def _same_camera(first: Camera, second: Camera) -> bool:
     return lenses[0] == lenses[1] and bool((first.world_from_camera == second.world_from_camera).all())
 
 
-def _fitting(camera: Camera, scale: float) -> Camera:
-    """The camera at this scale, with at most MAX_PIXELS."""
-    scale = min(scale, (MAX_PIXELS / (camera.width * camera.height)) ** 0.5)
+def _fitting(camera: Camera, scale: float, most_px: int) -> Camera:
+    """The camera at this scale, with at most so many pixels."""
+    scale = min(scale, (most_px / (camera.width * camera.height)) ** 0.5)
     if scale == 1:
         return camera
     width, height = max(1, round(camera.width * scale)), max(1, round(camera.height * scale))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,12 +17,15 @@ from hushsplat.io.eyenavgs import read_eyenavgs
 from hushsplat.io.scenes.scene import MAGIC, load
 from hushsplat.io.tracks import track_from_json, track_json
 from hushsplat.types.errors import HushsplatError, TrackError, ViewError
+from hushsplat.types.summary import summarize
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.service import RenderService
 
 MAX_TRACK_BYTES = 32 << 20
 MAX_NAME = 120  # characters
-PATIENCE_S = 60.0  # without a byte
+PATIENCE_S = 20.0  # without a byte
+SLOW_S, SLOWEST_BYTES_PER_S = 30.0, 1 << 14  # that a body may take in any case, and then for its bytes
+ENGINE_COPIES = 2  # of a scene in memory: as it was read, and as the engine keeps it
 SPLAT_BYTES = 32  # of each Gaussian of a .splat, the one format without a magic number
 
 
@@ -33,10 +38,12 @@ async def read_dropped_scene(request: web.Request, service: RenderService) -> Sc
     if service.files_open >= service.options.max_files:
         raise ViewError(f"{name}: {service.files_open} dropped scenes are open already; close one first.")
     path = service.new_file("")
+    service.files_open += 1  # from now on: files that arrive at the same time count each other
     try:
         await _receive(request, path, limit, name)
         return await service.read(partial(_read_scene, path, name, service))
     finally:
+        service.files_open -= 1  # the session that shows it counts it again, before anything else can run
         path.unlink(missing_ok=True)
         path.with_suffix(".splat").unlink(missing_ok=True)
 
@@ -54,32 +61,35 @@ async def read_dropped_track(request: web.Request, service: RenderService) -> st
 
 async def received(request: web.Request) -> bytes:
     """The body of a request, unless it is too long for a track."""
-    body = bytearray()
-    async for chunk in request.content.iter_chunked(1 << 16):
-        body += chunk
-        if len(body) > MAX_TRACK_BYTES:
-            raise ViewError(f"more than {MAX_TRACK_BYTES} bytes came; make the track shorter.")
-    return bytes(body)
+    return b"".join([chunk async for chunk in _chunks(request, MAX_TRACK_BYTES, "the video")])
 
 
 async def _receive(request: web.Request, path: Path, limit: int, name: str) -> None:
-    """Write the body to a file; one above the limit is refused."""
+    """Write the body to a file."""
+    with path.open("wb") as file:
+        async for chunk in _chunks(request, limit, name):
+            file.write(chunk)
+
+
+async def _chunks(request: web.Request, limit: int, name: str) -> AsyncIterator[bytes]:
+    """The body of a request; refused when it is too long, stops coming, or comes too slowly."""
     announced = request.content_length
     if announced is not None and announced > limit:
         raise ViewError(f"{name}: {announced} bytes are more than the {limit} that this viewer takes.")
-    received = 0
-    with path.open("wb") as file:
-        while True:
-            try:
-                chunk = await asyncio.wait_for(request.content.read(1 << 20), PATIENCE_S)
-            except asyncio.TimeoutError as error:
-                raise ViewError(f"{name}: nothing came for {PATIENCE_S:.0f} s; try again.") from error
-            if not chunk:
-                return
-            received += len(chunk)
-            if received > limit:
-                raise ViewError(f"{name}: has more than the {limit} bytes that this viewer takes.")
-            file.write(chunk)
+    received, begin = 0, time.monotonic()
+    while True:
+        try:
+            chunk = await asyncio.wait_for(request.content.read(1 << 20), PATIENCE_S)
+        except asyncio.TimeoutError as error:
+            raise ViewError(f"{name}: nothing came for {PATIENCE_S:.0f} s; try again.") from error
+        if not chunk:
+            return
+        received += len(chunk)
+        if received > limit:
+            raise ViewError(f"{name}: has more than the {limit} bytes that this viewer takes.")
+        if time.monotonic() - begin > SLOW_S + received / SLOWEST_BYTES_PER_S:
+            raise ViewError(f"{name}: came more slowly than {SLOWEST_BYTES_PER_S} bytes a second; try again.")
+        yield chunk
 
 
 def _read_scene(path: Path, name: str, service: RenderService) -> SceneEntry:
@@ -92,7 +102,11 @@ def _read_scene(path: Path, name: str, service: RenderService) -> SceneEntry:
             raise ViewError(f"{name}: is no scene; drop a .ply, .splat, .spz or .sog file, a track or a screenshot.")
         path = path.rename(path.with_suffix(".splat"))
     try:
-        return SceneEntry.of(load(path), name, service.entry.engine, service.options.render)
+        gaussians = load(path)
+        needed = ENGINE_COPIES * summarize(gaussians).bytes_in_memory
+        entry = SceneEntry.of(gaussians, name, service.entry.engine, service.options.render)
+        service.memory.pin(entry, needed, name)
+        return entry
     except HushsplatError as error:
         raise ViewError(str(error).replace(str(path), name)) from error
     except MemoryError as error:

@@ -6,6 +6,8 @@ import asyncio
 import secrets
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,8 +22,9 @@ from hushsplat.io.tracks import track_from_json
 from hushsplat.io.video import video_writer
 from hushsplat.types.errors import HushsplatError, ViewError
 from hushsplat.types.track import Track
+from hushsplat.viewer.drawing import STUCK_S
 from hushsplat.viewer.encoding import composed
-from hushsplat.viewer.frame_renderer import RenderedFrame
+from hushsplat.viewer.frame_renderer import RenderedFrame, bytes_per_px
 from hushsplat.viewer.protocol import Draw
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.service import RenderService
@@ -108,6 +111,17 @@ class Video:
             self.path.unlink(missing_ok=True)
 
     async def _make(self) -> None:
+        try:
+            track, draw = self._request.track, self._request.draw
+            needed = track.width * track.height * bytes_per_px(draw, self._request.entry.scene.has_payload)
+            self._service.memory.pin(self, needed, "the video")
+            await self._draw_and_send()
+        except ViewError as error:
+            await self._send_state("failed", self._written, message=str(error))
+        finally:
+            self._service.memory.release(self)
+
+    async def _draw_and_send(self) -> None:
         path = self._service.new_file(".mp4")
         writing = asyncio.ensure_future(self._service.make_video(partial(self._write, path)))
         reported = -1
@@ -143,7 +157,7 @@ class Video:
             work = render(0)
             pending = service.submit(partial(next, work))
             for index in range(total):
-                while (frame := pending.result()) is None:
+                while (frame := _drawn(pending)) is None:
                     self._check_cancelled()
                     pending = service.submit(partial(next, work))
                 self._check_cancelled()
@@ -156,6 +170,13 @@ class Video:
     def _check_cancelled(self) -> None:
         if self._cancelled.is_set():
             raise Cancelled("the video was cancelled.")
+
+
+def _drawn(pending: Future[RenderedFrame | None]) -> RenderedFrame | None:
+    try:
+        return pending.result(2 * STUCK_S)
+    except (CancelledError, FutureTimeout) as error:
+        raise ViewError("the video was given up: drawing was stuck; try again with a smaller picture.") from error
 
 
 def _whole(frame: RenderedFrame, divider: float) -> Float32[Array, "h w 3"]:

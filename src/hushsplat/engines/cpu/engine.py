@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float32
 from numpy import ndarray as Array
 
+from hushsplat.engines.base import GaussianScene
 from hushsplat.engines.cpu import _engine, active_set, baselines, denoise
 from hushsplat.engines.cpu.arrays import empty_float32, empty_int32, native_background, native_camera
 from hushsplat.spec.denoisers import ConfiguredDenoiser
@@ -23,21 +24,10 @@ from hushsplat.types.options import Noise, RenderOptions
 
 
 @dataclass(frozen=True, eq=False)
-class CpuScene:
+class CpuScene(GaussianScene):
     """Gaussians in spatially ordered chunks; colours and payload are read from the arrays of the Gaussians."""
 
-    gaussians: Gaussians = field(repr=False)
     native: _engine.Scene = field(repr=False)
-
-    @property
-    def count(self) -> int:
-        """Number of Gaussians."""
-        return len(self.gaussians)
-
-    @property
-    def has_payload(self) -> bool:
-        """Whether its observations have a neural view."""
-        return self.gaussians.payload is not None
 
     @property
     def bytes(self) -> int:

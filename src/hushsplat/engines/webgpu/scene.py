@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float32
 from numpy import ndarray as Array
 
+from hushsplat.engines.base import GaussianScene
 from hushsplat.engines.webgpu.device import Buffer, Device
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import PAYLOAD_FLOATS, Gaussians
@@ -32,23 +33,12 @@ class Page:
 
 
 @dataclass(frozen=True, eq=False)
-class GpuScene:
+class GpuScene(GaussianScene):
     """Gaussians in pages; no order between pages matters to a depth test."""
 
-    gaussians: Gaussians = field(repr=False)
     pages: tuple[Page, ...] = field(repr=False)
     corners: Float32[Array, "8 3"] = field(repr=False)  # of the box around the means
     halves: bool = True
-
-    @property
-    def count(self) -> int:
-        """Number of Gaussians."""
-        return len(self.gaussians)
-
-    @property
-    def has_payload(self) -> bool:
-        """Whether its observations have a neural view."""
-        return self.gaussians.payload is not None
 
     @property
     def bytes(self) -> int:

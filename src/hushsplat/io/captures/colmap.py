@@ -95,7 +95,7 @@ def _view(where: str, record: ImageRecord, lenses: dict[int, _Lens], images: Pat
 
 
 def _points(path: Path, positions: Array, colors: Array) -> Points:
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # a signalling NaN
         points = positions.astype(np.float32)
     if not np.isfinite(points).all():
         raise CaptureError(f"{path}: point {np.argmin(np.isfinite(points).all(axis=1))} has a position not finite.")

@@ -6,9 +6,13 @@ the poses belong to the pixels as they are stored.
 
 from __future__ import annotations
 
+import logging
 import struct
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +28,10 @@ from hushsplat.types.errors import CameraError, CaptureError
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp")
 FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP")  # no format that starts other programs, as EPS does
 ASPECT_TOLERANCE = 0.02  # a smaller copy is rounded to whole pixels; more than this is another picture
+MAX_PIXELS = 89_000_000  # Pillow warns above; a picture of equal pixels has them in a few kilobytes
 ROWS_AT_ONCE = 64  # of the remap: keeps the temporary arrays in the cache
+
+logging.getLogger("PIL").addHandler(logging.NullHandler())  # else what it says of damaged files reaches the terminal
 
 # What Pillow raises on damaged files, by its decoders.
 _DAMAGED = (
@@ -66,10 +73,22 @@ def find_photograph(path: Path) -> Path:
 def photograph_size(path: Path) -> tuple[int, int]:
     """Width and height as stored, from the file's header."""
     try:
-        with Image.open(path, formats=FORMATS) as image:
-            return image.size
+        with _opened(path) as image:
+            size = image.size
     except _DAMAGED as error:
         raise CaptureError(f"{path}: is not a readable photograph: {_one_line(error)}.") from error
+    if size[0] * size[1] > MAX_PIXELS:
+        raise CaptureError(f"{path}: has {size[0]}×{size[1]} px, at most {MAX_PIXELS} are read; make it smaller.")
+    return size
+
+
+@contextmanager
+def _opened(file: Path | BytesIO) -> Iterator[Image.Image]:
+    """A picture of one of our formats; what Pillow warns of and logs about damaged tags is not for the terminal."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with Image.open(file, formats=FORMATS) as image:
+            yield image
 
 
 def fitted_to_photographs(views: Iterable[View], *, required: bool) -> tuple[View, ...]:
@@ -135,7 +154,8 @@ def _fitted(view: View) -> View:
 def _decoded(view: View, background: tuple[float, float, float]) -> Float32[Array, "h w 3"]:
     path, camera = view.image_path, view.camera
     try:
-        with Image.open(path, formats=FORMATS) as image:
+        # From memory: a damaged length in the file would make Pillow allocate as many bytes before it reads them.
+        with _opened(BytesIO(path.read_bytes())) as image:
             if image.size != (camera.width, camera.height):  # before any pixel is decoded
                 raise CaptureError(
                     f"{path}: the photograph is {image.width}×{image.height} px, but {camera.width}×{camera.height} px "

@@ -53,7 +53,7 @@ def read_compressed(header: PlyHeader) -> Gaussians:
         scales = np.exp(_within(chunks, ("scale_x", "scale_y", "scale_z"), _unpack_11_10_11(packed["packed_scale"])))
         if has_colors:
             rgb = _within(chunks, ("r", "g", "b"), rgb)
-    constant = (rgb - np.float32(0.5)) / np.float32(SH_C0)
+        constant = (rgb - np.float32(0.5)) / np.float32(SH_C0)
     sh = np.concatenate([constant[:, None], rest], axis=1)
     return checked(header.path, means, scales, _unpack_rotation(packed["packed_rotation"]), opacities[:, 0], sh)
 

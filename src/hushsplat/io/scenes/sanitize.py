@@ -14,6 +14,8 @@ from hushsplat.types.gaussians import Gaussians
 
 SMALLEST_SCALE = 1e-12  # world units; ours: flat enough for any scene, and its inverse square is a float32 still
 SURFEL_THICKNESS = 1e-6  # world units; ours: thinner than any pixel, thick enough for float32 covariances
+# Ours: real files grow by less than 25 when they are decoded; above the free bytes, more than this is a bomb.
+FREE_BYTES, GROWTH = 16 << 20, 64
 ROWS_AT_ONCE = 16384  # ours: a block of rows stays in the cache for all checks
 WORDS = {  # field of `Gaussians`: what errors call it
     "means": "position",
@@ -45,6 +47,15 @@ def checked(
     for first in range(0, len(means), ROWS_AT_ONCE):
         sanitize_rows(path, arrays, first, first + ROWS_AT_ONCE)
     return gaussians
+
+
+def refuse_bomb(where: str | os.PathLike[str], count: int, decoded_bytes: int, file_bytes: int) -> None:
+    """Refuse a count of Gaussians, before they are decoded, that needs far more bytes than the file has."""
+    if decoded_bytes > FREE_BYTES + GROWTH * file_bytes:
+        raise SceneError(
+            f"{where}: announces {count} Gaussians, which files of {file_bytes} bytes cannot hold; "
+            "the scene is damaged."
+        )
 
 
 def sanitize_rows(path: str | os.PathLike[str], arrays: Mapping[str, Array], first: int, stop: int) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -16,7 +17,7 @@ from jaxtyping import Float32, Float64, UInt8
 from numpy import ndarray as Array
 from PIL import Image
 
-from hushsplat.io.scenes.sanitize import checked
+from hushsplat.io.scenes.sanitize import checked, refuse_bomb
 from hushsplat.io.scenes.sog_members import Members, open_members, plain_name
 from hushsplat.io.strict_json import Fields, parse_json_object
 from hushsplat.types.errors import SceneError
@@ -25,8 +26,6 @@ from hushsplat.types.gaussians import Gaussians
 META = "meta.json"
 META_BYTES_MAX = 4 << 20  # ours: three codebooks are 15 KiB
 SLACK_PIXELS = 4096  # ours: pictures may have up to twice the pixels they need, and this
-# Ours: a scene of more Gaussians than this has at least a byte for 128 of them; a tighter one is a bomb.
-FREE_COUNT, GAUSSIANS_PER_BYTE = 250_000, 128
 FIRST_MODE = 252  # SOG: the alpha of a quaternion is this plus the index of its largest component, in w, x, y, z
 CODEBOOK_ENTRIES = 256  # SOG: a byte per value
 PALETTE_MAX = 65536  # SOG: two bytes per label
@@ -45,6 +44,11 @@ class Palette:
     codebook: Float32[Array, " 256"]
     centroids_file: str
     labels_file: str
+
+    @property
+    def pixels(self) -> int:
+        """Of the picture of centroids."""
+        return -(-self.count // PALETTE_ROW) * PALETTE_ROW * ((self.degree + 1) ** 2 - 1)
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,29 @@ class SogMeta:
         palette = [self.palette.centroids_file, self.palette.labels_file] if self.palette else []
         return [*self.means_files, self.scales_file, self.quats_file, self.sh0_file, *palette]
 
+    @property
+    def decoded_bytes(self) -> int:
+        """Of the Gaussians as float32, and of the pictures that they are decoded from."""
+        coefficients = (self.palette.degree + 1) ** 2 if self.palette else 1
+        return self.count * 4 * (3 + 3 + 4 + 1 + 3 * coefficients + len(self.files))
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The pictures of a scene, read and not yet decoded."""
+
+    where: Callable[[str], str]  # what errors call a file
+    contents: dict[str, bytes]
+
+    @staticmethod
+    def of(members: Members, meta: SogMeta) -> Loaded:
+        """Read all pictures; none may have more bytes than the most pixels that it may have."""
+        most = {name: _most_pixels(meta.count) for name in meta.files}
+        if meta.palette is not None:
+            most[meta.palette.centroids_file] = _most_pixels(meta.palette.pixels)
+        # Lossless WebP is never larger than its pixels, but for headers.
+        return Loaded(members.where, {name: members.read(name, 4 * pixels + 65536) for name, pixels in most.items()})
+
 
 def read_sog(path: str | os.PathLike[str]) -> Gaussians:
     """Read a `.sog` bundle, a folder with a meta.json, or that meta.json.
@@ -79,37 +106,36 @@ def read_sog(path: str | os.PathLike[str]) -> Gaussians:
     with open_members(path) as members:
         name = path.name if path.suffix.lower() == ".json" else META
         meta = parse_meta(members.where(name), members.read(name, META_BYTES_MAX))
-        file_bytes = sum(members.size(file) for file in {name, *meta.files})
-        if meta.count > FREE_COUNT + GAUSSIANS_PER_BYTE * file_bytes:
-            raise SceneError(
-                f"{members.where(name)}: count is {meta.count}, which files of {file_bytes} bytes cannot hold; "
-                "the scene is damaged."
-            )
-        means = _means(members, meta)
-        scales = np.exp(meta.scales_codebook)[_pixels(members, meta.scales_file, meta.count)[:, :3]]
-        rotations = _rotations(members, meta)
-        sh0 = _pixels(members, meta.sh0_file, meta.count)
+        refuse_bomb(members.where(name), meta.count, meta.decoded_bytes, sum(map(members.size, set(meta.files))))
+        pictures = Loaded.of(members, meta)
+        # Zeros behind a picture are no part of it, they do not count.
+        picture_bytes = sum(len(content.rstrip(b"\0")) for content in pictures.contents.values())
+        refuse_bomb(members.where(name), meta.count, meta.decoded_bytes, picture_bytes)
+        means = _means(pictures, meta)
+        scales = np.exp(meta.scales_codebook)[_pixels(pictures, meta.scales_file, meta.count)[:, :3]]
+        rotations = _rotations(pictures, meta)
+        sh0 = _pixels(pictures, meta.sh0_file, meta.count)
         sh = meta.sh0_codebook[sh0[:, None, :3]]
         if meta.palette is not None:
-            sh = np.concatenate([sh, _higher_bands(members, meta.palette, meta.count)], axis=1)
+            sh = np.concatenate([sh, _higher_bands(pictures, meta.palette, meta.count)], axis=1)
         if meta.is_surfels:
             scales = scales[:, :2]
         return checked(path, means, scales, rotations, sh0[:, 3] / np.float32(255), sh)
 
 
-def _means(members: Members, meta: SogMeta) -> Float32[Array, "n 3"]:
-    low, high = (_pixels(members, name, meta.count)[:, :3].astype(np.uint16) for name in meta.means_files)
+def _means(pictures: Loaded, meta: SogMeta) -> Float32[Array, "n 3"]:
+    low, high = (_pixels(pictures, name, meta.count)[:, :3].astype(np.uint16) for name in meta.means_files)
     share = (low | high << 8) / 65535
     logarithms = meta.means_min + (meta.means_max - meta.means_min) * share
     return (np.sign(logarithms) * np.expm1(np.abs(logarithms))).astype(np.float32)
 
 
-def _rotations(members: Members, meta: SogMeta) -> Float32[Array, "n 4"]:
-    pixels = _pixels(members, meta.quats_file, meta.count)
+def _rotations(pictures: Loaded, meta: SogMeta) -> Float32[Array, "n 4"]:
+    pixels = _pixels(pictures, meta.quats_file, meta.count)
     modes = pixels[:, 3]
     if len(modes) and modes.min() < FIRST_MODE:
         raise SceneError(
-            f"{members.where(meta.quats_file)}: alpha of Gaussian {modes.argmin()} is {modes.min()}, "
+            f"{pictures.where(meta.quats_file)}: alpha of Gaussian {modes.argmin()} is {modes.min()}, "
             "expected 252 to 255; the picture is damaged or was compressed with loss."
         )
     stored = (pixels[:, :3] / np.float32(127.5) - 1) * np.float32(np.sqrt(0.5))
@@ -121,36 +147,34 @@ def _rotations(members: Members, meta: SogMeta) -> Float32[Array, "n 4"]:
     return rotations
 
 
-def _higher_bands(members: Members, palette: Palette, count: int) -> Float32[Array, "n k 3"]:
+def _higher_bands(pictures: Loaded, palette: Palette, count: int) -> Float32[Array, "n k 3"]:
     coefficients = (palette.degree + 1) ** 2 - 1
     name = palette.centroids_file
-    rows = -(-palette.count // PALETTE_ROW)
-    picture = _picture(members, name, 1, 2 * rows * PALETTE_ROW * coefficients + SLACK_PIXELS)
+    picture = _picture(pictures, name, 1, _most_pixels(palette.pixels))
     if picture.shape[1] != PALETTE_ROW * coefficients:
         raise SceneError(
-            f"{members.where(name)}: is {picture.shape[1]} pixels wide, expected {PALETTE_ROW * coefficients} for "
+            f"{pictures.where(name)}: is {picture.shape[1]} pixels wide, expected {PALETTE_ROW * coefficients} for "
             f"{palette.degree} SH bands."
         )
     entries = picture[..., :3].reshape(-1, coefficients, 3)[: palette.count]
-    pixels = _pixels(members, palette.labels_file, count)
+    pixels = _pixels(pictures, palette.labels_file, count)
     labels = pixels[:, 0] | pixels[:, 1].astype(np.uint16) << 8
     if len(labels) and labels.max() >= len(entries):
         raise SceneError(
-            f"{members.where(palette.labels_file)}: the label of Gaussian {labels.argmax()} is {labels.max()}, but "
+            f"{pictures.where(palette.labels_file)}: the label of Gaussian {labels.argmax()} is {labels.max()}, but "
             f"the palette has {len(entries)} entries."
         )
     return palette.codebook[entries][labels]
 
 
-def _pixels(members: Members, name: str, count: int) -> UInt8[Array, "n 4"]:
+def _pixels(pictures: Loaded, name: str, count: int) -> UInt8[Array, "n 4"]:
     """One RGBA value for each Gaussian."""
-    return _picture(members, name, count, 2 * count + SLACK_PIXELS).reshape(-1, 4)[:count]
+    return _picture(pictures, name, count, _most_pixels(count)).reshape(-1, 4)[:count]
 
 
-def _picture(members: Members, name: str, fewest: int, most: int) -> UInt8[Array, "h w 4"]:
+def _picture(pictures: Loaded, name: str, fewest: int, most: int) -> UInt8[Array, "h w 4"]:
     """A WebP picture as RGBA; its size is checked before memory is allocated for its pixels."""
-    content = members.read(name, 4 * most + 65536)  # lossless WebP is never larger than its pixels, but for headers
-    where = members.where(name)
+    content, where = pictures.contents[name], pictures.where(name)
     width, height = _webp_size(where, content)
     if not fewest <= width * height <= most:
         raise SceneError(f"{where}: has {width}×{height} pixels, expected {fewest} to {most}; the picture is damaged.")
@@ -162,6 +186,10 @@ def _picture(members: Members, name: str, fewest: int, most: int) -> UInt8[Array
     if pixels.shape != (height, width, 4):
         raise SceneError(f"{where}: has {pixels.shape[1]}×{pixels.shape[0]} pixels, but says {width}×{height}.")
     return pixels
+
+
+def _most_pixels(needed: int) -> int:
+    return 2 * needed + SLACK_PIXELS
 
 
 def _webp_size(where: str, content: bytes) -> tuple[int, int]:

@@ -114,5 +114,13 @@ def open_members(path: Path) -> Iterator[Members]:
             yield ZipMembers(path, archive, size)
 
 
+def bytes_on_disk(path: Path) -> int:
+    """The size of a file, or of all files of a scene that is a folder or lies around a JSON."""
+    folder = path.parent if path.suffix.lower() == ".json" else path
+    if folder.is_dir():
+        return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    return path.stat().st_size
+
+
 def _too_large(where: str, size: int, limit: int) -> SceneError:
     return SceneError(f"{where} has {size} bytes, expected at most {limit}; the file is damaged.")

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from hushsplat.io.scenes.sanitize import refuse_bomb
 from hushsplat.io.scenes.sog import MAX_COUNT, read_sog
-from hushsplat.io.scenes.sog_members import FolderMembers, plain_name
+from hushsplat.io.scenes.sog_members import FolderMembers, bytes_on_disk, plain_name
 from hushsplat.io.strict_json import Fields, parse_json_object
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians
@@ -34,7 +35,11 @@ def read_streamed_sog(path: str | os.PathLike[str], lod: int) -> Gaussians:
     files = [names[index] for index in sorted(levels[lod])]
     if len(set(files)) != len(files):
         raise SceneError(f"{path}: filenames names a file twice; the scene is damaged.")
-    parts = [_part(path, names[index], levels[lod][index]) for index in sorted(levels[lod])]
+    parts: list[Gaussians] = []
+    file_bytes = bytes_on_disk(path)
+    for index in sorted(levels[lod]):
+        parts.append(_part(path, names[index], levels[lod][index]))
+        _refuse_together(path, parts, file_bytes)
     if meta.values.get("environment") is not None:
         parts.append(read_sog(path.parent / plain_name(str(path), _environment(meta))))
     return _joined(path, parts)
@@ -104,6 +109,12 @@ def _part(path: Path, name: str, runs: list[tuple[int, int]]) -> Gaussians:
     if sum(count for _, count in runs) == len(part):
         return part
     return part.take(np.concatenate([np.arange(first, first + count) for first, count in runs] or [np.arange(0)]))
+
+
+def _refuse_together(path: Path, parts: list[Gaussians], file_bytes: int) -> None:
+    """Refuse files of which none is a bomb, but all together are."""
+    count, coefficients = sum(map(len, parts)), max(part.sh.shape[1] for part in parts)
+    refuse_bomb(path, count, 4 * count * (11 + 3 * coefficients), file_bytes)
 
 
 def _joined(path: Path, parts: list[Gaussians]) -> Gaussians:

@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from hushsplat.io.atomic import atomic_write
 from hushsplat.io.scenes import spz_packing as packing
-from hushsplat.io.scenes.sanitize import checked, refuse_unwritable, three_scales
+from hushsplat.io.scenes.sanitize import checked, refuse_bomb, refuse_unwritable, three_scales
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import MAX_SH_DEGREE, Gaussians
 
@@ -30,9 +30,6 @@ WRITTEN_VERSION = 3  # the newest that gzip alone can make, and that readers of 
 HAS_EXTENSIONS = 0x2
 COORDINATE_SYSTEM = 0xADBE0003  # an extension: one uint32, the axis system
 EXTENSION_BYTES_READ = 65536  # ours: of the extensions behind a gzip stream; the one we want has 12
-
-# Ours: real files grow by less than 10 when decompressed; more than this is a bomb.
-FREE_BYTES, GROWTH = 16 << 20, 64
 CHUNK_BYTES = 1 << 20
 
 
@@ -117,11 +114,7 @@ def _checked_header(path: str | os.PathLike[str], raw: bytes, file_bytes: int) -
         raise SceneError(f"{path}: SH degree {header.sh_degree} is not supported; export with degree 0 to 3.")
     if header.fractional_bits > 30:
         raise SceneError(f"{path}: {header.fractional_bits} fractional bits of 24 make no sense; the file is damaged.")
-    if sum(header.attribute_bytes) > FREE_BYTES + GROWTH * file_bytes:
-        raise SceneError(
-            f"{path}: the header announces {header.count} Gaussians, which a file of {file_bytes} bytes cannot hold; "
-            "the file is damaged."
-        )
+    refuse_bomb(path, header.count, sum(header.attribute_bytes), file_bytes)
     return header
 
 
