@@ -2,10 +2,10 @@
 
     python tools/check.py
 
-needs the package and its extras installed: pip install '.[dev,learn]'
+needs the package and its extras installed: pip install '.[dev,learn,gpu]'
 
-The viewer's page is tested in a real browser. Where there is none and this runs as root on Debian or Ubuntu (as in CI),
-it is installed first.
+The viewer's page is tested in a real browser, the gpu engine on a software adapter. Where these are missing and this
+runs as root on Debian or Ubuntu (as in CI), they are installed first.
 """
 
 from __future__ import annotations
@@ -37,19 +37,36 @@ CHECKS = (
 )
 
 
-def browser_is_there() -> bool:
-    """Whether the page can be tested; installs Debian's chromium if that is possible without asking."""
-    if os.environ.get("HUSHSPLAT_BROWSER") or any(map(shutil.which, BROWSERS)):
-        return True
+def has_browser() -> bool:
+    """Whether pages can be tested."""
+    return bool(os.environ.get("HUSHSPLAT_BROWSER")) or any(map(shutil.which, BROWSERS))
+
+
+def has_adapter() -> bool:
+    """Whether the gpu engine can be tested; asked in a process of its own, for drivers are found once."""
+    program = "from hushsplat.engines.webgpu.adapters import adapters; raise SystemExit(not adapters())"
+    return subprocess.run((PYTHON, "-c", program), capture_output=True, cwd=ROOT, check=False).returncode == 0
+
+
+NEEDED = {  # Debian's package: whether it is there, what to do if it is not
+    "chromium": (has_browser, "pages need a browser: install chromium, or name one in HUSHSPLAT_BROWSER."),
+    "mesa-vulkan-drivers": (has_adapter, "the gpu engine needs an adapter: install mesa-vulkan-drivers."),
+}
+
+
+def is_complete() -> bool:
+    """Whether everything can be tested; installs what is missing if that is possible without asking."""
+    missing = [package for package, (is_there, _) in NEEDED.items() if not is_there()]
     apt = shutil.which("apt-get")
-    if apt is None or not hasattr(os, "geteuid") or os.geteuid() != 0:
-        print("the viewer's tests need a browser: install chromium, or name one in HUSHSPLAT_BROWSER.", flush=True)
-        return False
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for words in (("update", "-qq"), ("install", "-qq", "-y", "--no-install-recommends", "chromium")):
-        print(f"$ apt-get {' '.join(words)}", flush=True)
-        subprocess.run((apt, *words), env=environment, stdout=subprocess.DEVNULL, check=False)
-    return shutil.which("chromium") is not None
+    if missing and apt is not None and hasattr(os, "geteuid") and os.geteuid() == 0:
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        for words in (("update", "-qq"), ("install", "-qq", "-y", "--no-install-recommends", *missing)):
+            print(f"$ apt-get {' '.join(words)}", flush=True)
+            subprocess.run((apt, *words), env=environment, stdout=subprocess.DEVNULL, check=False)
+    still = [package for package in missing if not NEEDED[package][0]()]
+    for package in still:
+        print(NEEDED[package][1], flush=True)
+    return not still
 
 
 def shortened(line: str, letters: int) -> str:
@@ -59,7 +76,7 @@ def shortened(line: str, letters: int) -> str:
 
 def main() -> int:
     """Run every check, even after one has failed; 1 if any did."""
-    failed = not browser_is_there()
+    failed = not is_complete()
     for command in CHECKS:
         print(f"$ {shortened(' '.join((Path(command[0]).name, *command[1:])), 100)}", flush=True)
         failed |= subprocess.run(command, cwd=ROOT, check=False).returncode != 0

@@ -2,8 +2,9 @@
 
     python tools/generate.py [--check]
 
-From settings, state layouts, views, passes and weights come: the native header and its binding, the engine's stub, the
-WGSL structs, the tables of docs/denoiser.md and the viewer's sliders. A test fails when a file has drifted.
+From settings, state layouts, views, passes, weights and random numbers come: the native header and its binding, the
+engine's stub, the WGSL structs, the tables of docs/denoiser.md and docs/hush.md, and the viewer's sliders. A test fails
+when they drift.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from hushsplat.spec import sampling
 from hushsplat.spec.passes import PASSES, VIEWS, WRITTEN_VIEWS
-from hushsplat.spec.settings import DECLARED_SETTINGS, DenoiserSettings
+from hushsplat.spec.settings import DECLARED_SETTINGS, ActiveSetSettings, DenoiserSettings
 from hushsplat.spec.state import LAYOUTS, TEMPORAL
 from hushsplat.spec.weights import PACKED, SHAPES
-from hushsplat.types.settings import declared
+from hushsplat.types.settings import Settings, declared
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "hushsplat"
@@ -71,7 +73,8 @@ def main() -> int:
 def generated() -> dict[Path, str]:
     """Every generated file with its content."""
     native = PACKAGE / "engines" / "cpu" / "native"
-    stub, doc = PACKAGE / "engines" / "cpu" / "_engine.pyi", ROOT / "docs" / "denoiser.md"
+    stub = PACKAGE / "engines" / "cpu" / "_engine.pyi"
+    doc, hush = ROOT / "docs" / "denoiser.md", ROOT / "docs" / "hush.md"
     return {
         native / "spec.h": header(),
         native / "bind_spec.cpp": binding(),
@@ -79,6 +82,7 @@ def generated() -> dict[Path, str]:
         PACKAGE / "viewer" / "static" / "settings.js": sliders(),
         stub: between(stub, "# ", stub_classes(), name="spec"),
         doc: tables(doc),
+        hush: between(hush, "<!-- ", settings_table(ActiveSetSettings()), name="settings"),
     }
 
 
@@ -226,6 +230,11 @@ def stub_classes() -> str:
 def wgsl() -> str:
     """spec.wgsl: the same for shaders; switches and choices are u32, a reserved word gets an underscore."""
     lines = [f"// {NOTICE}", ""]
+    for name in ("TABLE_SIZE", "ROW_STEP", "EPOCH_BITS", "GOLDEN", "ENTRY_STREAM", "TIME_STREAM"):
+        lines.append(f"const {name}: u32 = {getattr(sampling, name)}u;")
+    for name in ("MAX_LEVEL", "MAX_CENTER_PX"):
+        lines.append(f"const {name}: f32 = {getattr(sampling, name)!r};")
+    lines.append("")
     for kind in DECLARED_SETTINGS:
         hints = get_type_hints(kind)
         for each in fields(kind):
@@ -282,17 +291,21 @@ def whole(number: float) -> float | int:
 # The docs
 
 
-def tables(path: Path) -> str:
-    """docs/denoiser.md with its tables of settings, state, passes and views."""
-    text = path.read_text(encoding="utf-8")
+def settings_table(default: Settings) -> str:
+    """The settings of a class as a table."""
     rows = ["| setting | default | unit, range | effect | source |", "| --- | --- | --- | --- | --- |"]
-    default = DenoiserSettings()
-    for name, each in declared(DenoiserSettings).items():
+    for name, each in declared(type(default)).items():
         place = ", ".join(part for part in (each.unit, each.bounds()) if part)
         value = getattr(default, name)
         rows.append(f"| `{name}` | {value:g} |" if isinstance(value, float) else f"| `{name}` | {value} |")
         rows[-1] += f" {place} | {each.help} | {each.source} |"
-    text = replaced(text, path, "<!-- ", "settings", "\n".join(rows))
+    return "\n".join(rows)
+
+
+def tables(path: Path) -> str:
+    """docs/denoiser.md with its tables of settings, state, passes and views."""
+    text = path.read_text(encoding="utf-8")
+    text = replaced(text, path, "<!-- ", "settings", settings_table(DenoiserSettings()))
     rows = ["| channel | floats | meaning |", "| --- | --- | --- |"]
     rows += [f"| `{each.name}` | {each.floats} | {each.meaning} |" for each in TEMPORAL.channels]
     text = replaced(text, path, "<!-- ", "state", "\n".join(rows))

@@ -180,6 +180,9 @@ def test_bench_json_has_flat_rows_and_the_machine(run: Run) -> None:
         "rounds": int,
         "engine_bytes_per_gaussian": float,
         "bytes_per_pixel": float,
+        "engine": str,
+        "adapter": str,
+        "passes_ms": dict,
     }
     assert len(found["rows"]) == 2 * 2 * 2 * 2
     for row in found["rows"]:

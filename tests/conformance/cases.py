@@ -6,6 +6,7 @@ hushsplat.engines.base is used here, so that any engine can be tested.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ class RenderCase:
     degree: int  # of the spherical harmonics
     payload: bool = False
     coplanar: bool = False  # all at one depth: ties go to the smaller index
-    noise: Noise = Noise()  # noqa: RUF009  (frozen)
+    noise: Noise = Noise(sampler="independent")  # noqa: RUF009  (frozen)
     options: RenderOptions = RenderOptions()  # noqa: RUF009  (frozen)
 
 
@@ -59,16 +60,19 @@ RENDER_CASES = (
         3,
         1,
         payload=True,
-        noise=Noise(2, seed=2**32 - 1, frame=7),
+        noise=Noise(2, seed=2**32 - 1, frame=7, sampler="independent"),
         options=RenderOptions(background=(1.0, 0.0, 0.25)),
     ),
     RenderCase("ellipsoids-sh2", 3, 2, noise=Noise(seed=3, sampler="stratified"), options=RenderOptions(near=1.5)),
-    RenderCase("coplanar-surfels", 2, 0, coplanar=True, noise=Noise(2)),
+    RenderCase("coplanar-surfels", 2, 0, coplanar=True, noise=Noise(2, sampler="independent")),
 )
 
 
-def render_outputs(engine: Engine, case: RenderCase, inputs: Arrays) -> Arrays:
-    """Visibility, observation and both blended pictures of an engine.
+BLENDED = ("reference", "exact")
+
+
+def render_outputs(engine: Engine, case: RenderCase, inputs: Arrays, blended: Sequence[str] = BLENDED) -> Arrays:
+    """Visibility, observation and blended pictures of an engine.
 
     The observation is decoded from the stored visibility, so that a winner that differs does not count twice.
     """
@@ -83,7 +87,7 @@ def render_outputs(engine: Engine, case: RenderCase, inputs: Arrays) -> Arrays:
     outputs |= {f"decode.{name}": getattr(observation, name) for name in ("color", "depth", "alpha")}
     if case.payload:
         outputs["decode.neural_view"] = observation.neural_view
-    for method in ("reference", "exact"):
+    for method in blended:
         image = engine.render(scene, camera, method, case.options).numpy()
         outputs |= {f"{method}.{name}": getattr(image, name) for name in ("color", "alpha", "depth")}
         if method == "exact":

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import (
+    BLENDED,
     DATA,
     DENOISE_CASES,
     RENDER_CASES,
@@ -28,6 +29,7 @@ from cases import (
 
 from hushsplat.engines.base import Engine, engine
 from hushsplat.engines.cpu import _engine
+from hushsplat.types.errors import RenderError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
@@ -51,10 +53,14 @@ def on(name: str) -> Iterator[Engine]:
     yield engine(name)
 
 
-ENGINES: dict[str, Callable[[], object]] = {
+ENGINES: dict[str, Callable[[], object] | None] = {
     **{f"cpu[{name}]": lambda name=name: on_cpu(name) for name in _engine.instruction_sets()},
     "torch": lambda: on("torch"),
+    "gpu": None,  # the fixture of that engine: tests say so when there is no adapter
 }
+
+
+MISSING = {"gpu": ("exact",)}  # renderers that an engine refuses by name
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,9 @@ DRIFT = 1e-4  # of a value made again by the torch engine, on any machine; relat
 
 @pytest.fixture(params=ENGINES)
 def each_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    if request.param == "gpu":
+        yield request.getfixturevalue("exact_gpu")
+        return
     with ENGINES[request.param]() as found:
         yield found
 
@@ -117,8 +126,13 @@ def outputs_of(arrays: Arrays) -> Arrays:
 
 @pytest.mark.parametrize("case", RENDER_CASES, ids=lambda case: case.name)
 def test_renderers_conform(each_engine: Engine, case: RenderCase) -> None:
-    arrays = stored(f"render-{case.name}")
-    assert_conforms(each_engine, render_outputs(each_engine, case, arrays), outputs_of(arrays))
+    arrays, missing = stored(f"render-{case.name}"), MISSING.get(each_engine.name, ())
+    for method in missing:
+        with pytest.raises(RenderError, match=f"the {each_engine.name} engine blends .*, not '{method}'; use the cpu"):
+            render_outputs(each_engine, case, arrays, [method])
+    found = render_outputs(each_engine, case, arrays, [name for name in BLENDED if name not in missing])
+    expected = {name: array for name, array in outputs_of(arrays).items() if not name.startswith(missing)}
+    assert_conforms(each_engine, found, expected)
 
 
 @pytest.mark.parametrize("case", DENOISE_CASES, ids=lambda case: case.name)

@@ -140,10 +140,10 @@ def test_what_is_timed_of_a_row(row: str, before: list[str], timed: list[str]) -
     prepare = bench._frames(case, BenchPlan((row,), (1,), 1), row, RenderOptions(threads=1))
     recording.calls.clear()
     draw = prepare(case.cameras[0], 0)
-    assert recording.calls == before
+    assert recording.calls == [*before, "finish()"]
     recording.calls.clear()
     draw()
-    assert recording.calls == timed
+    assert recording.calls == [*timed, "finish()"]
 
 
 def test_raw_is_timed_without_the_payload(monkeypatch: pytest.MonkeyPatch) -> None:

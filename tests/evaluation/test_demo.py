@@ -29,7 +29,7 @@ def test_the_demo_ends_in_a_page_a_video_and_a_table(
     assert (folder / "report.html").read_text().count("<video") == 1
     assert (folder / "side-by-side.mp4").stat().st_size > 1000
     rows = read_results(folder / "results.json").rows
-    assert [row["method"] for row in rows] == ["raw", "st-taa", "svgf", "temporal-zero-shot"]
+    assert [row["method"] for row in rows] == ["raw", "st-taa", "svgf", "temporal-zero-shot", "hush"]
 
 
 def test_the_demo_needs_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,16 @@ from rich.table import Table
 
 from hushsplat import __version__
 from hushsplat.cli.console import Bar, print_error, progress_bar, results, status
-from hushsplat.cli.flags import Flag, MaybeInt, MaybePath, MaybeText, SceneNames, choose_instruction_set
+from hushsplat.cli.flags import (
+    EngineName,
+    Flag,
+    MaybeInt,
+    MaybePath,
+    MaybeText,
+    SceneNames,
+    choose_instruction_set,
+    chosen_engine,
+)
 from hushsplat.engines.base import engine
 from hushsplat.evaluation.bench import (
     METHODS,
@@ -53,6 +62,7 @@ Examples of use:
   hushsplat bench synth:500k --denoisers            every denoiser beside raw and reference
   hushsplat bench bonsai.splat --methods raw reference raw+temporal --payload
   hushsplat bench synth:500k --methods temporal-zero-shot --against torch --threads 0
+  hushsplat bench synth:500k --engine gpu --denoisers --json > gpu.json     a GPU beside the CPU
   hushsplat bench --json > bench.json               rows as flat records, and the machine
 """
 if TYPE_CHECKING:
@@ -78,6 +88,8 @@ class Bench:
     cameras: int = 6  # >= 1: how many, spread over the walk, the capture or the orbit
     capture: MaybePath = None  # cameras for scenes that are files: a capture, or a .json list of cameras
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
+    engine: EngineName = "cpu"  # gpu: its rows beside those of the cpu engine, in turn; auto: if there is a GPU
+    adapter: MaybeText = None  # of the gpu engine: number or part of the name, see hushsplat info --engines
     isa: MaybeText = None  # instruction set of the engine; the best one if not said
     json: Flag = False  # print one JSON object: rows, ratios, version and machine
     quiet: Flag = False  # no progress bar
@@ -85,6 +97,8 @@ class Bench:
     def run(self) -> None:
         """Time every scene at every size, then print."""
         choose_instruction_set(self.isa)
+        if self.adapter is not None and self.engine == "cpu":
+            raise HushsplatError("--adapter is for the gpu engine, not for cpu; leave it out.")
         sizes = [_size(text) for text in self.sizes]
         if self.cameras < 1 or self.rounds < 1:
             raise HushsplatError(f"--cameras and --rounds must be at least 1, got {self.cameras} and {self.rounds}.")
@@ -99,8 +113,9 @@ class Bench:
             own += [scene.name] * scene.is_own
         found = ratios(rows, own)
         with status("measuring the machine's peak", self.quiet):
-            peaks = {count: measure_peak(count) for count in {row.threads for row in rows if row.method in LEARNED}}
-        bounds = rooflines(rows, peaks)
+            learned = [row for row in rows if row.method in LEARNED and row.engine == "cpu"]
+            peaks = {count: measure_peak(count) for count in {row.threads for row in learned}}
+        bounds = rooflines(learned, peaks)
         if self.json:
             flat = [asdict(row) for row in rows]
             bound = [{**asdict(each), "bound_ms": each.bound_ms, "ratio": each.ratio} for each in bounds]
@@ -117,11 +132,14 @@ class Bench:
             methods = list(dict.fromkeys([*methods, *compared]))
         drawn_on, seen, rows = engine("cpu"), self._cameras(scene), list[Row]()
         uploaded = drawn_on.upload(scene.gaussians)
+        other = None if self.engine == "cpu" else chosen_engine(self.engine, self.adapter)
+        beside = None if other is None or other.name == "cpu" else (other, other.upload(scene.gaussians))
         for size in sizes:
             case = Case(scene.name, drawn_on, uploaded, spread(seen, self.cameras, *size))
+            cases = [] if beside is None else [Case(scene.name, *beside, case.cameras)]
             others = torch_denoisers(compared, self.weights) if self.against == "torch" else {}
-            plan = BenchPlan(methods, self.threads, self.rounds, self.weights, others)
-            variants = (len(methods) + len(others)) * len(set(self.threads))
+            plan = BenchPlan(methods, self.threads, self.rounds, self.weights, others, cases)
+            variants = (len(methods) + len(others)) * len(set(self.threads)) + len(methods) * len(cases)
             text = f"timing {scene.name}, {case.cameras[0].width}×{case.cameras[0].height}"
             with progress_bar(text, len(case.cameras) * self.rounds * variants, self.quiet) as bar:
 
@@ -175,13 +193,14 @@ def _about() -> dict[str, str | int]:
 def _print_tables(rows: Sequence[Row], found: Sequence[Ratio]) -> None:
     about = _about()
     title = "hushsplat {version} on {cpu}, {cores} cores, {instruction_set}".format(**about)
-    columns = ("scene", "Gaussians", "size", "method", "threads", "ms per frame", "bytes per Gaussian", "per pixel")
+    columns = ("scene", "Gaussians", "size", "method", "on", "ms per frame", "bytes per Gaussian", "per pixel")
     times = Table(*columns, title=title)
     for row in rows:
         size, held = f"{row.width}×{row.height}", f"{row.engine_bytes_per_gaussian:.1f}"
         kept = f"{row.bytes_per_pixel:.0f}" if row.bytes_per_pixel else ""
         time_ms = f"{row.median_ms:.1f}"
-        times.add_row(row.scene, f"{row.gaussians:,}", size, row.method, str(row.threads), time_ms, held, kept)
+        on = row.adapter or f"{row.threads} thread{'s' * (row.threads > 1)}"
+        times.add_row(row.scene, f"{row.gaussians:,}", size, row.method, on, time_ms, held, kept)
     compared = Table("ratio", "scene", "size", "method", "threads", "value")
     for ratio in found:
         size, threads = f"{ratio.width}×{ratio.height}", str(ratio.threads or "")

@@ -18,14 +18,14 @@ from hushsplat.types.errors import EvaluationError
 
 DESCRIPTION = """Walk through our own scene by every method, with metrics, on one page.
 
-Draws the same noisy walk through raw, ST-TAA, SVGF and temporal beside the reference, and writes a video of all of them
+Draws the same walk by raw, ST-TAA, SVGF, temporal and hush beside the reference, and writes a video of all of them
 side by side and a page with tables, plots and pictures. Takes about two minutes on two cores.
 
 Examples of use:
   hushsplat demo
   hushsplat demo -o ~/demo
 """
-YOURS = "hushsplat render garden.ply -o out.mp4 --orbit --compare raw,svgf,temporal,reference"
+YOURS = "hushsplat render garden.ply -o out.mp4 --orbit --compare raw,svgf,hush,reference"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,8 +15,17 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from hushsplat.cli.console import plan_bar, progress_bar, results, say, status
-from hushsplat.cli.flags import Flag, MaybeFloat, MaybeInt, MaybePath, OutputPath
-from hushsplat.engines.base import engine
+from hushsplat.cli.flags import (
+    EngineName,
+    Flag,
+    MaybeFloat,
+    MaybeInt,
+    MaybePath,
+    MaybeText,
+    OutputPath,
+    chosen_engine,
+)
+from hushsplat.engines.base import Engine
 from hushsplat.evaluation.bench import Case, machine, spread
 from hushsplat.evaluation.experiments import (
     DEFAULT_METHODS,
@@ -107,6 +116,8 @@ class Evaluate:
     weights: MaybePath = None  # of paper and temporal: a .safetensors file; the package's own if not said
     zero_shot_weights: MaybePath = None  # the same of temporal-zero-shot, which has not seen the scene
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
+    engine: EngineName = "cpu"  # gpu needs hushsplat[gpu]; auto: gpu if there is one that is no software
+    adapter: MaybeText = None  # of the gpu engine: number or part of the name, see hushsplat info --engines
     workers: int = 0  # processes; 0: one for each core; the results are the same for any number
     keep: Flag = False  # keep all frames: the same command with more methods or metrics then does only what is new
     quiet: Flag = False  # no progress bar
@@ -124,10 +135,13 @@ class Evaluate:
         options = EvaluationOptions(wanted.metrics, Noise(seed=self.seed), weights, self.lpips_weights, foreign)
         notes: list[str] = []
         tasks: list[Task] = []
+        drawn_on = chosen_engine(self.engine, self.adapter)  # what is wrong with it is said before anything is loaded
         for text in self.scenes:
             with status(f"reading {text}", self.quiet):
                 named = scene_argument(text, None if text.startswith(("synth:", DEMO)) else self.lod)
-            tasks += self._tasks(named, _source(text, named, self.lod), notes)
+            adapter = self.adapter if drawn_on.name == "gpu" else None
+            source = replace(_source(text, named, self.lod), engine=drawn_on.name, adapter=adapter)
+            tasks += self._tasks(named, source, notes)
         with ExitStack() as stack:
             found = evaluate(
                 self.experiment,
@@ -135,7 +149,7 @@ class Evaluate:
                 options,
                 self.output,
                 command=self.command_line(),
-                protocol=self._protocol(),
+                protocol={**self._protocol(), **_drawn_by(drawn_on)},
                 missing=wanted.missing,
                 notes=notes,
                 workers=self.workers,
@@ -148,13 +162,12 @@ class Evaluate:
         """One scene after the other, in this process: nothing else may run beside it."""
         started = time.monotonic()
         weights = default_weights() if self.weights is None else read_weights(self.weights)
-        rows, notes = list[dict[str, Any]](), list[str]()
+        rows, notes, drawn_on = list[dict[str, Any]](), list[str](), chosen_engine(self.engine, self.adapter)
         for text in self.scenes:
             with status(f"reading {text}", self.quiet):
                 named = scene_argument(text, None if text.startswith(("synth:", DEMO)) else self.lod)
             asked = tuple(TIMED) if self.methods is None else self.methods
             methods = [method.name for method in methods_of(asked, named, 0, notes) if method.name in TIMED]
-            drawn_on = engine("cpu")
             uploaded = drawn_on.upload(named.gaussians)
             for name in _for_scene(self.track, named.name):
                 track = named_track(name, named)
@@ -165,6 +178,7 @@ class Evaluate:
                     rows += timing_rows(case, name, methods, self.rounds, bar.advance)
                     rows += part_rows(case, name, weights, self.rounds, bar.advance)
         protocol = {"width": self.width, "height": self.height, "cameras": self.cameras, "rounds": self.rounds}
+        protocol |= _drawn_by(drawn_on)
         found = Results(
             "timing",
             self.command_line(),
@@ -275,6 +289,12 @@ def terminal_table(table: Table) -> RichTable:
             rich.add_section()
         rich.add_row(*(Text(printable(cell.text), style="bold" if cell.best else "") for cell in row))
     return rich
+
+
+def _drawn_by(engine: Engine) -> dict[str, Any]:
+    """The engine and adapter of another engine than the cpu engine, for the protocol."""
+    adapter = getattr(engine, "adapter", None)
+    return {} if adapter is None else {"engine": engine.name, "adapter": str(adapter)}
 
 
 def _source(text: str, named: NamedScene, lod: int | None) -> SceneSource:

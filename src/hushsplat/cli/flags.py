@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
+from hushsplat.engines.base import AUTO, Engine, engine
 from hushsplat.engines.cpu import machine
 from hushsplat.types.errors import RenderError
 
@@ -26,7 +28,23 @@ AnyPath = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PATH")]
 TargetPath = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")]
 OutputPath = Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="PATH")]
 
+EngineName = Literal["cpu", "gpu", "auto"]
+
 BACKGROUNDS = {"black": (0.0, 0.0, 0.0), "white": (1.0, 1.0, 1.0)}
+
+
+def chosen_engine(name: str, adapter: str | None) -> Engine:
+    """What --engine and --adapter do; says where `auto` and a software adapter draw."""
+    try:
+        found = engine(name, adapter)
+    except RenderError as error:
+        raise RenderError(str(error).replace("an adapter is", "--adapter is")) from None
+    on = getattr(found, "adapter", None)
+    if name == AUTO:
+        print(f"hushsplat: drawing on {'the CPU' if on is None else on}.", file=sys.stderr)
+    elif on is not None and on.is_software:
+        print(f"hushsplat: {on} is a software adapter; the cpu engine is faster.", file=sys.stderr)
+    return found
 
 
 def choose_instruction_set(name: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from rich.text import Text
 
 from hushsplat.cli.console import bytes_text, results
 from hushsplat.cli.flags import AnyPath, Flag, MaybeInt
+from hushsplat.engines.cpu.machine import default_threads, instruction_set
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.content import ContentKind, content_kind, levels_of_detail, scene_format
 from hushsplat.io.scenes.sog_members import bytes_on_disk
@@ -31,6 +33,7 @@ Examples of use:
   hushsplat info capture/             photographs with cameras: COLMAP, transforms.json or LLFF
   hushsplat info walk.json            a camera track, also a .csv of EyeNavGS
   hushsplat info garden.ply --json    the same as one JSON object, for scripts
+  hushsplat info --engines            what can draw on this machine
 """
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
@@ -39,13 +42,16 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 class Info:
     """Say what is in a scene, a capture or a track."""
 
-    path: AnyPath  # a scene, a capture or a track; or synth:500k for a scene made by code
+    path: AnyPath = ""  # a scene, a capture or a track; or synth:500k for a scene made by code
+    engines: Flag = False  # list the engines and GPU adapters of this machine instead
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
     json: Flag = False  # print one JSON object instead of a table
 
     def run(self) -> None:
         """Read the file, print what it holds."""
-        content = self._content()
+        if bool(self.path) == self.engines:
+            raise HushsplatError("give a scene, a capture or a track; or --engines alone.")
+        content = _engines() if self.engines else self._content()
         if self.json:
             print(json.dumps(content))
             return
@@ -69,6 +75,18 @@ class Info:
         scene = scene_argument(self.path, self.lod).gaussians
         found = {"format": scene_format(path, scene), "bytes_on_disk": bytes_on_disk(path)}
         return {**found, "levels_of_detail": levels_of_detail(path), **_scene(scene)}
+
+
+def _engines() -> dict[str, Any]:
+    """What can draw here."""
+    found: dict[str, Any] = {"cpu": f"{instruction_set()}, {default_threads()} threads"}
+    found["torch"] = "yes" if find_spec("torch") else "no; pip install 'hushsplat[learn]'"
+    if not find_spec("wgpu"):
+        return {**found, "gpu": "no; pip install 'hushsplat[gpu]'"}
+    from hushsplat.engines.webgpu.adapters import NO_ADAPTER, adapters
+
+    listed = {f"gpu_{each.number}": f"{each}, {each.driver}" for each in adapters()}
+    return {**found, **(listed or {"gpu": NO_ADAPTER})}
 
 
 def _scene(gaussians: Gaussians) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from hushsplat.cli.console import print_error, progress_bar, status
 from hushsplat.cli.flags import (
     BACKGROUNDS,
     Color,
+    EngineName,
     Flag,
     MaybeInt,
     MaybePath,
@@ -24,6 +25,7 @@ from hushsplat.cli.flags import (
     OutputPath,
     SceneName,
     choose_instruction_set,
+    chosen_engine,
 )
 from hushsplat.io.frames import frame_writer, output_kind
 from hushsplat.io.legend import BAR_HEIGHT, BAR_WIDTH, with_label, with_scale
@@ -83,13 +85,15 @@ class Render:
     weights: MaybePath = None  # of paper and temporal: a .safetensors file; the package's own if not said
     denoiser: DenoiserSettings = field(default_factory=DenoiserSettings)
     samples: int = 1  # of raw and what denoises it: samples per pixel and frame
-    sampler: Sampler = "independent"  # how the samples of many frames relate
+    sampler: Sampler = "stratified"  # how the samples of many frames relate
     seed: int = 0  # another seed, another noise
     frame: int = 0  # number of the (first) frame, each frame has its own noise
     background: Color = "black"  # behind the scene, RGB 0..1
     near: float = NEAR  # world units: nothing nearer than this is drawn
     threads: int = 0  # 0: all cores; the picture is the same for any number
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
+    engine: EngineName = "cpu"  # gpu needs hushsplat[gpu]; auto: gpu if there is one that is no software
+    adapter: MaybeText = None  # of the gpu engine: number or part of the name, see hushsplat info --engines
     isa: MaybeText = None  # instruction set of the engine; the best one if not said
     crf: int = DEFAULT_CRF  # of a video: 0 is lossless, 51 the worst
     quiet: Flag = False  # no progress bar
@@ -112,8 +116,15 @@ class Render:
         for name, by in dict.fromkeys(zip(asked, names, strict=True)):  # after all that may be refused
             if name != by:
                 print_error(f"{scene.name} has no payload for {name}; {by} draws it.")
+        drawing = chosen_engine(self.engine, self.adapter)
         played = play_side_by_side(
-            scene.gaussians, cameras, methods, noise=noise, options=options, with_views=self.show != "picture"
+            scene.gaussians,
+            cameras,
+            methods,
+            noise=noise,
+            options=options,
+            with_views=self.show != "picture",
+            on=drawing,
         )
         canvas = seen if len(names) == 1 else seen.resized(len(names) * seen.width, seen.height)
         progress = progress_bar(f"drawing {', '.join(names)}", len(cameras), self.quiet)

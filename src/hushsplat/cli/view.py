@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Literal
 
 import hushsplat
 from hushsplat.cli.console import say, status
-from hushsplat.cli.flags import Color, Flag, MaybeInt, MaybePath, MaybeText, MaybeUp, SceneName, choose_instruction_set
+from hushsplat.cli.flags import (
+    Color,
+    EngineName,
+    Flag,
+    MaybeInt,
+    MaybePath,
+    MaybeText,
+    MaybeUp,
+    SceneName,
+    choose_instruction_set,
+    chosen_engine,
+)
 from hushsplat.cli.render import BACKGROUNDS
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.weights import read_weights
@@ -60,6 +71,8 @@ class View:
     max_clients: int = 32  # pages that may be open at once
     max_memory_mb: int = 0  # of pages, videos and dropped scenes together; 0: a quarter of the machine's
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
+    engine: EngineName = "cpu"  # gpu needs hushsplat[gpu]; auto: gpu if there is one that is no software
+    adapter: MaybeText = None  # of the gpu engine: number or part of the name, see hushsplat info --engines
     isa: MaybeText = None  # instruction set of the engine; the best one if not said
     quiet: Flag = False  # print nothing but the link
 
@@ -68,7 +81,7 @@ class View:
         choose_instruction_set(self.isa)
         if min(self.max_upload_mb, self.max_memory_mb) < 0 or self.max_clients < 1:
             raise HushsplatError("--max-upload-mb, --max-memory-mb must be at least 0 and --max-clients at least 1.")
-        options = self._options()
+        options, drawing = self._options(), chosen_engine(self.engine, self.adapter)
         with status(f"reading {self.scene}", self.quiet):
             scene = scene_argument(self.scene, self.lod)
             cameras = self._cameras(scene)
@@ -80,6 +93,7 @@ class View:
                 host=self.host,
                 port=self.port,
                 options=options,
+                on=drawing,
             )
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as well as Ctrl-C does
         with suppress(KeyboardInterrupt), viewer:  # how it is meant to end

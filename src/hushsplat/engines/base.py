@@ -6,13 +6,14 @@ with `.numpy()`. Nothing is read back unless somebody calls that. An engine is a
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.types import observation as plain
 from hushsplat.types.camera import Camera
-from hushsplat.types.errors import RenderError
+from hushsplat.types.errors import HushsplatError, RenderError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.image import Image as PlainImage
 from hushsplat.types.options import Noise, RenderOptions
@@ -20,7 +21,9 @@ from hushsplat.types.options import Noise, RenderOptions
 ENGINES = {  # name: module that has its class as ENGINE
     "cpu": "hushsplat.engines.cpu.engine",
     "torch": "hushsplat.engines.torch.engine",
+    "gpu": "hushsplat.engines.webgpu.engine",
 }
+AUTO = "auto"  # gpu where there is one, else cpu
 
 
 @runtime_checkable
@@ -38,6 +41,23 @@ class Scene(Protocol):
     @property
     def bytes(self) -> int:
         """Memory of the engine for it, beside the arrays of the Gaussians."""
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianScene:
+    """What the scenes of all our engines have: the Gaussians themselves."""
+
+    gaussians: Gaussians = field(repr=False)
+
+    @property
+    def count(self) -> int:
+        """Number of Gaussians."""
+        return len(self.gaussians)
+
+    @property
+    def has_payload(self) -> bool:
+        """Whether its observations have a neural view."""
+        return self.gaussians.payload is not None
 
 
 @runtime_checkable
@@ -135,12 +155,34 @@ class Engine(Protocol):
     def render(self, scene: Any, camera: Camera, method: str, options: RenderOptions, with_depth: bool = True) -> Image:
         """A blended picture: `reference` or `exact`."""
 
+    def finish(self) -> None:
+        """Block until all work that was given is done; nothing to wait for on an engine that computes at once."""
+
     def release_memory(self) -> None:
         """Give pooled buffers back to the system."""
 
 
-def engine(name: str = "cpu") -> Engine:
-    """The engine of that name."""
+def engine(name: str = "cpu", adapter: str | int | None = None) -> Engine:
+    """The engine of that name.
+
+    Args:
+        name: one of ENGINES; or auto: gpu where there is an adapter that is no software, else cpu.
+        adapter: of the gpu engine: number or part of the name; None takes the first.
+    """
+    if name == AUTO:
+        name = "gpu" if _has_gpu(adapter) else "cpu"
+        adapter = adapter if name == "gpu" else None
     if name not in ENGINES:
-        raise RenderError(f"engine must be one of {', '.join(ENGINES)}, got '{name}'.")
-    return import_module(ENGINES[name]).ENGINE()
+        raise RenderError(f"engine must be one of {', '.join((*ENGINES, AUTO))}, got '{name}'.")
+    if adapter is not None and name != "gpu":
+        raise RenderError(f"an adapter is for the gpu engine, not for {name}; leave it out.")
+    made = import_module(ENGINES[name]).ENGINE
+    return made(adapter) if name == "gpu" else made()
+
+
+def _has_gpu(adapter: str | int | None) -> bool:
+    """Whether the gpu engine can run on hardware."""
+    try:
+        return not import_module("hushsplat.engines.webgpu.adapters").choose(adapter).is_software
+    except HushsplatError:
+        return False

@@ -58,6 +58,11 @@ class Case:
     scene: Scene
     cameras: Sequence[Camera]  # all of one size
 
+    @property
+    def adapter(self) -> str:
+        """The GPU that draws, empty for other engines."""
+        return str(getattr(self.engine, "adapter", ""))
+
 
 @dataclass(frozen=True)
 class BenchPlan:
@@ -68,6 +73,7 @@ class BenchPlan:
     rounds: int
     weights: WeightsLike | None = None  # of the learned denoisers; None: those of the package
     others: Mapping[str, Callable[[RenderOptions], Denoiser]] = field(default_factory=dict)  # further denoisers, by row
+    beside: Sequence[Case] = ()  # the same scene on other engines, timed in turn with the first; once, not per threads
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,9 @@ class Row:
     rounds: int
     engine_bytes_per_gaussian: float  # what the engine holds beside the loaded scene
     bytes_per_pixel: float = 0.0  # of a denoiser: the state before and after a frame, and what the engine needs between
+    engine: str = "cpu"
+    adapter: str = ""  # of the gpu engine
+    passes_ms: dict[str, float] = field(default_factory=dict)  # of one frame by the GPU's own clock, where it has one
 
 
 @dataclass(frozen=True)
@@ -114,17 +123,18 @@ def time_methods(
     if plan.rounds < 1 or not case.cameras or not plan.methods or not plan.threads:
         raise RenderError("a benchmark needs at least one round, one camera, one method and one thread count.")
     counts = [count or default_threads() for count in plan.threads]
-    variants = list(dict.fromkeys(product([*plan.methods, *plan.others], counts)))
-    frames = [_frames(case, plan, name, RenderOptions(threads=count)) for name, count in variants]
+    variants = [(case, name, count) for name, count in dict.fromkeys(product([*plan.methods, *plan.others], counts))]
+    variants += [(other, name, 0) for other in plan.beside for name in dict.fromkeys(plan.methods)]
+    frames = [_frames(drawn, plan, name, RenderOptions(threads=count)) for drawn, name, count in variants]
     first = case.cameras[0]
-    for (name, _), prepare in zip(variants, frames, strict=True):  # the first frame allocates what later ones reuse
+    for (_, name, _), prepare in zip(variants, frames, strict=True):  # the first frame allocates what later ones reuse
         on_warm_up(name)
         prepare(first, 0)()
     times_ms = interleaved_times_ms(frames, case.cameras, plan.rounds, on_frame)
     return [
         Row(
-            scene=case.name,
-            gaussians=case.scene.count,
+            scene=drawn.name,
+            gaussians=drawn.scene.count,
             width=first.width,
             height=first.height,
             method=name,
@@ -133,11 +143,25 @@ def time_methods(
             fastest_ms=float(times.min(axis=1).mean()),
             cameras=len(case.cameras),
             rounds=plan.rounds,
-            engine_bytes_per_gaussian=case.scene.bytes / max(case.scene.count, 1),
-            bytes_per_pixel=bytes_per_pixel(name.removeprefix("raw+")),
+            engine_bytes_per_gaussian=drawn.scene.bytes / max(drawn.scene.count, 1),
+            bytes_per_pixel=bytes_per_pixel(name.removeprefix("raw+")) if drawn is case else 0.0,
+            engine=drawn.engine.name,
+            adapter=drawn.adapter,
+            passes_ms=_passes_ms(drawn, prepare),
         )
-        for (name, count), times in zip(variants, times_ms, strict=True)
+        for (drawn, name, count), prepare, times in zip(variants, frames, times_ms, strict=True)
     ]
+
+
+def _passes_ms(case: Case, prepare: Prepare) -> dict[str, float]:
+    """The passes of one more frame, of an engine whose device has a clock."""
+    timed_passes = getattr(case.engine, "timed_passes", None)
+    if timed_passes is None:
+        return {}
+    draw = prepare(case.cameras[0], 0)
+    with timed_passes() as passes_ms:
+        draw()
+    return {name: round(float(time_ms), 4) for name, time_ms in passes_ms.items()}
 
 
 def interleaved_times_ms(
@@ -180,7 +204,23 @@ def _active_frame(case: Case, name: str, options: RenderOptions, camera: Camera)
 
 
 def _frames(case: Case, plan: BenchPlan, name: str, options: RenderOptions) -> Prepare:
-    """Of one row."""
+    """Of one row: nothing is under way when a frame begins, and a frame ends when its engine is done."""
+    prepare = _submitted_frames(case, plan, name, options)
+
+    def prepared(camera: Camera, frame: int) -> Callable[[], Any]:
+        draw = prepare(camera, frame)
+        case.engine.finish()
+
+        def drawn() -> None:
+            draw()
+            case.engine.finish()
+
+        return drawn
+
+    return prepared
+
+
+def _submitted_frames(case: Case, plan: BenchPlan, name: str, options: RenderOptions) -> Prepare:
     if name in plan.others:
         return denoiser_frames(case, plan.others[name](options), options, with_raw=False)
     if name in BLENDED:
@@ -247,16 +287,18 @@ def bytes_per_pixel(name: str) -> float:
 
 def ratios(rows: Sequence[Row], growing: Sequence[str] = ()) -> list[Ratio]:
     """Quotients of rows: methods, engines, thread counts, and scenes of one family (`growing`, by name)."""
-    return [*_method_ratios(rows), *_torch_ratios(rows), *_thread_ratios(rows), *_growth_ratios(rows, growing)]
+    found = [*_method_ratios(rows), *_torch_ratios(rows), *_engine_ratios(rows), *_thread_ratios(rows)]
+    return [*found, *_growth_ratios([row for row in rows if row.engine == "cpu"], growing)]
 
 
 def _method_ratios(rows: Sequence[Row]) -> Iterator[Ratio]:
-    reference = {(r.scene, r.width, r.height, r.threads): r.median_ms for r in rows if r.method == "reference"}
+    times = {(r.scene, r.width, r.height, r.threads, r.engine): r.median_ms for r in rows if r.method == "reference"}
     for row in rows:
         key = (row.scene, row.width, row.height)
-        if (row.method == "raw" or row.method.startswith("raw+")) and (*key, row.threads) in reference:
-            value = row.median_ms / reference[(*key, row.threads)]
-            yield Ratio(f"{row.method} / reference", *key, "", row.threads, value)
+        reference = times.get((*key, row.threads, row.engine))
+        if (row.method == "raw" or row.method.startswith("raw+")) and reference is not None:
+            on = "" if row.engine == "cpu" else f", {row.engine}"
+            yield Ratio(f"{row.method} / reference{on}", *key, "", row.threads, row.median_ms / reference)
 
 
 def _torch_ratios(rows: Sequence[Row]) -> Iterator[Ratio]:
@@ -268,6 +310,19 @@ def _torch_ratios(rows: Sequence[Row]) -> Iterator[Ratio]:
         if name and (*key, row.threads, name) in engine:
             value = row.median_ms / engine[(*key, row.threads, name)]
             yield Ratio(f"{kind} / engine", *key, name, row.threads, value)
+
+
+def _engine_ratios(rows: Sequence[Row]) -> Iterator[Ratio]:
+    """How long other engines take beside the cpu engine on most threads."""
+    cpu: dict[tuple[str, int, int, str], Row] = {}
+    for row in rows:
+        key = (row.scene, row.width, row.height, row.method)
+        if row.engine == "cpu" and (key not in cpu or row.threads > cpu[key].threads):
+            cpu[key] = row
+    for row in rows:
+        key = (row.scene, row.width, row.height, row.method)
+        if row.engine != "cpu" and key in cpu:
+            yield Ratio(f"{row.engine} / cpu", *key, cpu[key].threads, row.median_ms / cpu[key].median_ms)
 
 
 def _thread_ratios(rows: Sequence[Row]) -> Iterator[Ratio]:

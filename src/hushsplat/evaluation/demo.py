@@ -19,7 +19,7 @@ from hushsplat.io.weights import default_weights
 from hushsplat.scenes import DEMO, demo_scene
 
 TRACK = "walk"
-WIDTH, HEIGHT = 480, 320  # px: five methods take two cores two minutes
+WIDTH, HEIGHT = 480, 320  # px: six methods take two cores two minutes
 FPS, EVERY = 60.0, 3  # frames a second that are drawn; every EVERY-th is scored and in the video
 
 
@@ -43,7 +43,7 @@ def run_demo(
     folder.mkdir(parents=True, exist_ok=True)
     track = named_track(TRACK, scene).resized(WIDTH, HEIGHT)
     shot = track_shot(SceneSource(DEMO, None, scene.name), TRACK, track, FrameSelection(FPS, EVERY, frames))
-    methods = methods_of(("raw", "st-taa", "svgf", "temporal"), scene, 0, [])
+    methods = methods_of(("raw", "st-taa", "svgf", "temporal", "hush"), scene, 0, [])
     results = evaluate(
         "navigation",
         track_tasks([shot], methods),

@@ -230,7 +230,7 @@ def _method_folder(folder: Path, shot: Shot, method: Method) -> Path:
 @lru_cache(maxsize=1)
 def _uploaded(source: SceneSource) -> tuple[Engine, Scene]:
     """The scene that this worker drew last stays uploaded."""
-    drawn_on = engine("cpu")
+    drawn_on = engine(source.engine, source.adapter)
     return drawn_on, drawn_on.upload(scene_argument(source.text, source.lod).gaussians)
 
 

@@ -18,6 +18,8 @@ class SceneSource:
     lod: int | None = None  # of a streamed SOG
     name: str = ""  # what tables call it
     stamp: str = ""  # of a file: its size and time, so that another one of the same name is another scene
+    engine: str = "cpu"  # that draws it
+    adapter: str | None = None  # of the gpu engine
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ MIN_ALPHA = 1 / 255  # a fragment below this is nothing, as in 3DGS
 MAX_LEVEL = float(2 * np.log(255))  # -2·ln(MIN_ALPHA): a level above it would keep fragments that are nothing
 MAX_CENTER_PX = 1e6  # projected centres are clamped here, so that their floor fits an int32
 
-_GOLDEN = 0x9E3779B9  # 2^32 / golden ratio: spreads consecutive integers
+GOLDEN = 0x9E3779B9  # 2^32 / golden ratio: spreads consecutive integers
 _MASK = 0xFFFFFFFF
-_ENTRY_STREAM, _TIME_STREAM, _SHUFFLE_STREAM, _JITTER_STREAM = 1, 2, 3, 4  # tell hashes of different purpose apart
+ENTRY_STREAM, TIME_STREAM, SHUFFLE_STREAM, JITTER_STREAM = 1, 2, 3, 4  # tell hashes of different purpose apart
 _ENTRIES = np.arange(TABLE_SIZE, dtype=np.uint32)
 _SPLITS = np.arange(EPOCH_BITS + 1, dtype=np.uint32)  # levels of the dyadic tree of strata; the last one is the jitter
 
@@ -49,7 +49,7 @@ def hash_words(*words: int | UInt32[Array, " ..."]) -> UInt32[Array, " n"]:
     for word in words:
         if isinstance(word, int):
             word = np.array([word & _MASK], dtype=np.uint32)
-        state = mix32(state + word + np.uint32(_GOLDEN))
+        state = mix32(state + word + np.uint32(GOLDEN))
     return state
 
 
@@ -62,7 +62,7 @@ def key_salt(sampler: str, seed: int, t: int) -> int:
     """What the keys of all primitives are hashed with at this t: new each sample, or each epoch if stratified."""
     _check_sampler(sampler)
     period = t if sampler == "independent" else t // EPOCH_FRAMES
-    return int(mix32(np.array([(seed + _GOLDEN * period) & _MASK], dtype=np.uint32))[0])
+    return int(mix32(np.array([(seed + GOLDEN * period) & _MASK], dtype=np.uint32))[0])
 
 
 def primitive_keys(sampler: str, seed: int, t: int, primitive_id: Integer[Array, "*shape"]) -> UInt32[Array, "*shape"]:
@@ -105,8 +105,8 @@ def _independent(seed: int, t: int) -> Float64[Array, " 4096"]:
     """
     # The entry is hashed before t, so that it goes through two rounds: after one, the order of consecutive integers
     # is still measurably correlated (6 sigma at lag 2 over 2000 tables). Hashes are distinct: mix32 is a bijection.
-    stratum = np.argsort(hash_words(seed, _SHUFFLE_STREAM, _ENTRIES, t))
-    jitter = hash_words(seed, _JITTER_STREAM, _ENTRIES, t)
+    stratum = np.argsort(hash_words(seed, SHUFFLE_STREAM, _ENTRIES, t))
+    jitter = hash_words(seed, JITTER_STREAM, _ENTRIES, t)
     return (stratum + (jitter + 0.5) * 2.0**-32) / TABLE_SIZE
 
 
@@ -119,11 +119,11 @@ def _stratified(seed: int, t: int) -> Float64[Array, " 4096"]:
     each block and each entry (an Owen scramble of a shuffled van der Corput sequence, every flip drawn by a full
     hash). Bits below the finest strata of an epoch are jitter.
     """
-    entry = hash_words(seed, _ENTRY_STREAM, _ENTRIES)
-    *flip_salts, jitter_salt = hash_words(seed, _TIME_STREAM, _SPLITS, _blocks(t))
+    entry = hash_words(seed, ENTRY_STREAM, _ENTRIES)
+    *flip_salts, jitter_salt = hash_words(seed, TIME_STREAM, _SPLITS, _blocks(t))
     bits = np.zeros(TABLE_SIZE, dtype=np.uint32)
     for level, salt in enumerate(flip_salts):
-        flip = mix32((entry + bits * np.uint32(_GOLDEN)) ^ salt) >> np.uint32(31)
+        flip = mix32((entry + bits * np.uint32(GOLDEN)) ^ salt) >> np.uint32(31)
         bits = (bits << np.uint32(1)) | (flip ^ np.uint32(t >> level & 1))
     jitter = mix32(entry ^ jitter_salt) >> np.uint32(EPOCH_BITS)
     return (((bits << np.uint32(32 - EPOCH_BITS)) | jitter) + 0.5) * 2.0**-32

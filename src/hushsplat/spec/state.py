@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from jaxtyping import Float32
 from numpy import ndarray as Array
+from PIL import Image as Pillow
 
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import DenoiseError
@@ -135,6 +137,26 @@ class State(StateChannels):
     def numpy(self) -> State:
         """Itself: its arrays are numpy's already."""
         return self
+
+
+def resized(state: State, camera: Camera) -> State:
+    """A temporal state at the camera's picture size, its history cut to KEPT_FRAMES."""
+    planes = [
+        # Depths are not interpolated: between two of them there is no surface.
+        _resized_plane(state.values[..., place], camera, nearest=place == state.layout.places["depth"])
+        for place in range(state.layout.floats)
+    ]
+    values = np.stack(planes, axis=-1)
+    after = replace(state, values=values, camera=state.camera.resized(camera.width, camera.height))
+    for frames in (after.accumulated_frames, after.denoised_frames):
+        frames.clip(None, KEPT_FRAMES, out=frames)
+    return after
+
+
+def _resized_plane(plane: Float32[Array, "h w"], camera: Camera, nearest: bool) -> Float32[Array, "h2 w2"]:
+    method = Pillow.Resampling.NEAREST if nearest else Pillow.Resampling.BILINEAR
+    found = Pillow.fromarray(np.ascontiguousarray(plane)).resize((camera.width, camera.height), method)
+    return np.asarray(found)
 
 
 def check_state_of(state: Any, method: str) -> None:

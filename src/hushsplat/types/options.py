@@ -44,13 +44,13 @@ class Noise:
         samples: per pixel and frame, 1..4096.
         seed: another seed, another noise.
         frame: number of the (first) frame; each has its own noise.
-        sampler: independent, or stratified over the frames (`hushsplat.spec.sampling.SAMPLERS`).
+        sampler: stratified over the frames, or independent (`hushsplat.spec.sampling.SAMPLERS`).
     """
 
     samples: int = 1
     seed: int = 0
     frame: int = 0
-    sampler: str = "independent"
+    sampler: str = "stratified"
 
     def __post_init__(self) -> None:
         if not 1 <= self.samples <= MAX_SAMPLES:

@@ -13,6 +13,7 @@ from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
 
 if TYPE_CHECKING:  # the server is imported when it is started: a script that only renders does not wait for it
+    from hushsplat.engines.base import Engine
     from hushsplat.viewer.launch import Viewer
     from hushsplat.viewer.service import ViewerOptions
 
@@ -29,6 +30,7 @@ def view(
     port: int | None = None,
     open_browser: bool = False,
     options: ViewerOptions | None = None,
+    on: str | Engine = "cpu",
 ) -> Viewer:
     """Show a scene in the browser; returns as soon as the server listens.
 
@@ -41,6 +43,7 @@ def view(
         port: 0: any free one; None: 8128, or the next that is free.
         open_browser: open the link.
         options: method to begin with, rendering, weights and limits.
+        on: the engine, or its name.
 
     Returns:
         The running viewer. `.url` is the link, `.wait()` blocks until Ctrl-C, `.close()` ends it.
@@ -52,13 +55,14 @@ def view(
     from hushsplat.viewer.service import ViewerOptions
 
     options = options or ViewerOptions()
+    drawing = engine(on) if isinstance(on, str) else on
     if isinstance(scene, Gaussians):
         gaussians, title = scene, "scene"
     else:
         named = scene_argument(os.fspath(scene))
         gaussians, title = named.gaussians, named.name
     places = [(f"Camera {i + 1}", one) if isinstance(one, Camera) else one for i, one in enumerate(cameras)]
-    entry = SceneEntry.of(gaussians, title if name is None else name, engine(), options.render, places, up)
+    entry = SceneEntry.of(gaussians, title if name is None else name, drawing, options.render, places, up)
     viewer = Viewer(entry, host, port, options)
     if open_browser:
         viewer.open_browser()

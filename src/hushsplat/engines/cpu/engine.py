@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 from numpy import ndarray as Array
-from PIL import Image as Pillow
 
+from hushsplat.engines.base import GaussianScene
 from hushsplat.engines.cpu import _engine, active_set, baselines, denoise
 from hushsplat.engines.cpu.arrays import empty_float32, empty_int32, native_background, native_camera
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.sampling import key_salt, level_table, sequence_index
-from hushsplat.spec.state import KEPT_FRAMES, State, check_state_of
+from hushsplat.spec.state import State, check_state_of, resized
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError, SceneError
 from hushsplat.types.gaussians import Gaussians
@@ -24,21 +24,10 @@ from hushsplat.types.options import Noise, RenderOptions
 
 
 @dataclass(frozen=True, eq=False)
-class CpuScene:
+class CpuScene(GaussianScene):
     """Gaussians in spatially ordered chunks; colours and payload are read from the arrays of the Gaussians."""
 
-    gaussians: Gaussians = field(repr=False)
     native: _engine.Scene = field(repr=False)
-
-    @property
-    def count(self) -> int:
-        """Number of Gaussians."""
-        return len(self.gaussians)
-
-    @property
-    def has_payload(self) -> bool:
-        """Whether its observations have a neural view."""
-        return self.gaussians.payload is not None
 
     @property
     def bytes(self) -> int:
@@ -128,16 +117,7 @@ class CpuEngine:
             return state
         if state.layout.name != "temporal":
             return None
-        planes = [
-            # Depths are not interpolated: between two of them there is no surface.
-            _resized_plane(state.values[..., place], camera, nearest=place == state.layout.places["depth"])
-            for place in range(state.layout.floats)
-        ]
-        values, resized = np.stack(planes, axis=-1), state.camera.resized(camera.width, camera.height)
-        after = replace(state, values=values, camera=resized)
-        for frames in (after.accumulated_frames, after.denoised_frames):
-            frames.clip(None, KEPT_FRAMES, out=frames)
-        return after
+        return resized(state, camera)
 
     def render(
         self, scene: CpuScene, camera: Camera, method: str, options: RenderOptions, with_depth: bool = True
@@ -164,6 +144,9 @@ class CpuEngine:
         variance = empty_float32(*size, 3)
         scene.native.exact(*arguments, variance)
         return Image(color, alpha, depth, variance)
+
+    def finish(self) -> None:
+        """Everything is done when a call returns."""
 
     def release_memory(self) -> None:
         """Free pooled frame buffers."""
@@ -236,9 +219,3 @@ def _depth_and_alpha(visibility: Visibility) -> tuple[Float32[Array, "h w"], Flo
 def _another_scene(found: object) -> RenderError:
     """An id that the scene does not have; the native decoder checks every one before it reads there."""
     return RenderError(f"{found}; give the scene that was drawn.")
-
-
-def _resized_plane(plane: Float32[Array, "h w"], camera: Camera, nearest: bool) -> Float32[Array, "h2 w2"]:
-    method = Pillow.Resampling.NEAREST if nearest else Pillow.Resampling.BILINEAR
-    resized = Pillow.fromarray(np.ascontiguousarray(plane)).resize((camera.width, camera.height), method)
-    return np.asarray(resized)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float32
 from numpy import ndarray as Array
 
+from hushsplat.engines.base import GaussianScene
 from hushsplat.engines.torch import baselines, renderers
 from hushsplat.engines.torch.decode import decode
 from hushsplat.engines.torch.networks import DenoiserNetworks
@@ -29,20 +30,8 @@ from hushsplat.types.options import Noise, RenderOptions
 
 
 @dataclass(frozen=True, eq=False)
-class TorchScene:
+class TorchScene(GaussianScene):
     """Gaussians as they are."""
-
-    gaussians: Gaussians = field(repr=False)
-
-    @property
-    def count(self) -> int:
-        """Number of Gaussians."""
-        return len(self.gaussians)
-
-    @property
-    def has_payload(self) -> bool:
-        """Whether its observations have a neural view."""
-        return self.gaussians.payload is not None
 
     @property
     def bytes(self) -> int:
@@ -141,6 +130,9 @@ class TorchEngine:
         draw = renderers.reference if method == "reference" else renderers.exact
         image = draw(scene.gaussians, camera, background=options.background, near=options.near)
         return image if with_depth else replace(image, depth=None)
+
+    def finish(self) -> None:
+        """Everything is done when a call returns."""
 
     def release_memory(self) -> None:
         """Nothing is pooled."""

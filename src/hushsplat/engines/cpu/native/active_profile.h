@@ -96,12 +96,12 @@ inline bool window_of(const ActiveSet& before, const FrameChange& change, int x0
     }
     auto first = [&](float v) { return (int)std::floor((v - reach) / kSetCell); };
     auto last = [&](float v) { return (int)std::floor((v + reach + kSetCell - 1) / kSetCell); };
-    *window = {first(low[0]), last(high[0]), first(low[1]), last(high[1])};
-    window->parallax = std::max(high[0] - low[0], high[1] - low[1]);
     const float slack = 1;  // px: what enters the picture so slowly is found when the tile has its turn
-    window->inside = x0 + low[0] >= -slack && y0 + low[1] >= -slack &&
-                     std::min(x0 + kSetTile, before.camera.width) + high[0] <= before.camera.width + slack &&
-                     std::min(y0 + kSetTile, before.camera.height) + high[1] <= before.camera.height + slack;
+    const bool inside = x0 + low[0] >= -slack && y0 + low[1] >= -slack &&
+                        std::min(x0 + kSetTile, before.camera.width) + high[0] <= before.camera.width + slack &&
+                        std::min(y0 + kSetTile, before.camera.height) + high[1] <= before.camera.height + slack;
+    *window = {first(low[0]), last(high[0]), first(low[1]),
+               last(high[1]), inside,        std::max(high[0] - low[0], high[1] - low[1])};
     return window->x1 - window->x0 <= kWindow && window->y1 - window->y0 <= kWindow;
 }
 

@@ -164,7 +164,7 @@ private:
             if (!wanted[index]) return;
             const float end = farthest(index);
             const Tile tile = tile_at(lists_, camera_, index);
-            for (int k = lists_.begin[index]; k < lists_.begin[index + 1]; ++k) {
+            for (size_t k = lists_.begin[index]; k < lists_.begin[index + 1]; ++k) {
                 const int chunk = lists_.chunk[k];
                 if (lists_.inverse_near[chunk] * end < 1) break;  // and all behind it
                 ensure_projected(scene_, camera_, chunk);

@@ -1,0 +1,41 @@
+// One thread a Gaussian: is it drawn, and in which bucket of depth.
+//!include lib_project
+
+override BUCKETS: u32 = 1024u;
+override BY_CENTER: bool = false;  // else by the nearest point of the footprint
+override MEMBERS: bool = false;    // only Gaussians that have won a pixel lately
+
+struct Membership {
+    frame: u32,  // of this frame, from 1 on
+    period: u32, // frames that a member stays after it has won
+}
+
+@group(0) @binding(0) var<uniform> view: View;
+@group(0) @binding(1) var<uniform> page: Page;
+@group(0) @binding(2) var<storage, read> fixed: array<f32>;
+@group(0) @binding(3) var<storage, read_write> bucket: array<u32>;  // BUCKETS: not drawn
+@group(0) @binding(4) var<storage, read_write> histogram: array<atomic<u32>>;
+@group(0) @binding(5) var<uniform> membership: Membership;
+@group(0) @binding(6) var<storage, read> won_in: array<u32>;        // frame of the last win, 0: never
+
+@compute @workgroup_size(256)
+fn main(@builtin(global_invocation_id) thread: vec3u, @builtin(num_workgroups) groups: vec3u) {
+    let index = thread.x + thread.y * groups.x * 256u;
+    if (index >= page.count) {
+        return;
+    }
+    if (MEMBERS && (won_in[index] == 0u || membership.frame - won_in[index] >= membership.period)) {
+        bucket[index] = BUCKETS;
+        return;
+    }
+    var f: Footprint;
+    if (!project(index, &f)) {
+        bucket[index] = BUCKETS;
+        return;
+    }
+    let depth = select(f.least_depth, 1.0 / f.inverse_depth, BY_CENTER);
+    let place = (log2(depth) - view.bucket_bias) * view.bucket_scale;
+    let found = u32(clamp(place, 0.0, f32(BUCKETS - 1u)));
+    bucket[index] = found;
+    atomicAdd(&histogram[found], 1u);
+}

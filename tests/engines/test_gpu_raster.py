@@ -1,0 +1,199 @@
+"""The gpu engine's stream beside the cpu engine's: same winners, same colours, and its mean is `exact`."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from random_scenes import away_from_pixel_borders, crowd, odd_camera
+from ztest import SIGNIFICANT, smallest_p
+
+from hushsplat.engines.base import engine
+from hushsplat.engines.webgpu.engine import GpuEngine
+from hushsplat.scenes import scene_argument
+from hushsplat.synth import home_camera, room_and_garden, view_cameras
+from hushsplat.types.camera import Camera
+from hushsplat.types.errors import RenderError, SceneError
+from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.metrics import psnr
+from hushsplat.types.observation import Visibility
+from hushsplat.types.options import Noise, RenderOptions
+
+EXACT_WINNERS, PLANE_WINNERS = 0.9995, 0.995
+KINDS = pytest.mark.parametrize("columns", [2, 3], ids=["surfels", "ellipsoids"])
+SAMPLERS = pytest.mark.parametrize("sampler", ["independent", "stratified"])
+OPTIONS = RenderOptions(background=(0.1, 0.9, 0.4))
+
+
+@cache
+def cpu():
+    return engine("cpu")
+
+
+@cache
+def room(columns: int) -> Gaussians:
+    return _thickened(room_and_garden(20_000, sh_degree=3), columns, 0.4)
+
+
+@cache
+def demo(columns: int, thickness: float = 0.1) -> Gaussians:
+    return _thickened(scene_argument("demo:").gaussians, columns, thickness)
+
+
+def _thickened(surfels: Gaussians, columns: int, share: float) -> Gaussians:
+    thickness = share * surfels.scales.min(axis=1, keepdims=True)
+    return surfels if columns == 2 else replace(surfels, scales=np.concatenate([surfels.scales, thickness], axis=1))
+
+
+def same_winners(gpu, gaussians: Gaussians, camera: Camera, noise: Noise, options: RenderOptions = OPTIONS) -> float:
+    """The share of pixels with the winner of the cpu engine; their depths must agree."""
+    found = gpu.sample(gpu.upload(gaussians), camera, noise, options).numpy()
+    expected = cpu().sample(cpu().upload(gaussians), camera, noise, options)
+    same = found.primitive_id == expected.primitive_id
+    np.testing.assert_allclose(found.depth[same], expected.depth[same], rtol=1e-3)  # edge-on
+    return float(same.mean())
+
+
+@KINDS
+@SAMPLERS
+@pytest.mark.parametrize("view", [0, 4])
+def test_exact_depth_has_the_winners_of_the_cpu_engine(exact_gpu, columns: int, sampler: str, view: int) -> None:
+    camera = view_cameras(8, width=160, height=106)[view]
+    noise = Noise(2, seed=3, frame=255, sampler=sampler)
+    assert same_winners(exact_gpu, room(columns), camera, noise) >= EXACT_WINNERS
+
+
+@KINDS
+@pytest.mark.parametrize("seed", range(6))
+def test_odd_gaussians_have_the_winners_of_the_cpu_engine(exact_gpu, columns: int, seed: int) -> None:
+    """Behind the camera, through the near plane, edge-on, needles, larger than the picture."""
+    rng = np.random.default_rng(seed)
+    camera = odd_camera(rng)
+    scene = away_from_pixel_borders(crowd(rng, camera, columns), camera)
+    assert same_winners(exact_gpu, scene, camera, Noise(2, seed=seed)) >= EXACT_WINNERS
+    assert same_winners(exact_gpu, scene, camera, Noise(seed=seed), RenderOptions(near=1.5)) >= EXACT_WINNERS
+
+
+@KINDS
+def test_plane_depth_has_nearly_the_winners_of_the_cpu_engine(gpu, columns: int) -> None:
+    for view in view_cameras(24, width=640, height=424)[3:12:8]:
+        assert same_winners(gpu, demo(columns), view, Noise()) >= PLANE_WINNERS
+
+
+def test_the_plane_of_a_thick_ellipsoid_is_raised(gpu) -> None:
+    """Its mean depth is nearer than the plane through its middle: 0.971 of the winners, 0.963 without."""
+    view = view_cameras(24, width=640, height=424)[3]
+    assert same_winners(gpu, demo(3, 1.0), view, Noise()) > 0.967
+
+
+@KINDS
+@pytest.mark.parametrize("coefficients", [1, 4, 9, 16])
+def test_decoded_colours_depths_and_views_are_those_of_the_cpu_engine(
+    gpu, exact_gpu, columns: int, coefficients: int
+) -> None:
+    rng = np.random.default_rng(coefficients)
+    scene, camera = room(columns), home_camera(75, 50)
+    payload = rng.normal(size=(len(scene), 10)).astype(np.float32)
+    scene = replace(scene, sh=np.ascontiguousarray(scene.sh[:, :coefficients]), payload=payload)
+    uploaded = cpu().upload(scene)
+    seen = cpu().sample(uploaded, camera, Noise(3), OPTIONS)
+    expected = cpu().decode(seen, uploaded, camera, OPTIONS)
+    for drawn_on, most in ((exact_gpu, 2e-6), (gpu, 1e-3)):
+        found = drawn_on.decode(seen, drawn_on.upload(scene), camera, OPTIONS).numpy()
+        np.testing.assert_allclose(found.color, expected.color, atol=most)
+        np.testing.assert_allclose(found.depth, expected.depth, rtol=1e-6)
+        np.testing.assert_array_equal(found.alpha, expected.alpha)
+        np.testing.assert_allclose(found.neural_view, expected.neural_view, rtol=1e-5, atol=1e-5)
+
+
+@KINDS
+def test_mean_of_many_frames_is_exact(exact_gpu, columns: int) -> None:
+    scene, camera, frames = demo(columns).take(np.arange(0, 100_000, 30)), home_camera(48, 32), 64
+    expected = cpu().render(cpu().upload(scene), camera, "exact", OPTIONS)
+    uploaded = exact_gpu.upload(scene)
+    seen = exact_gpu.sample(uploaded, camera, Noise(frames, seed=5), OPTIONS)
+    mean = exact_gpu.decode(seen, uploaded, camera, OPTIONS).numpy().color
+    assert smallest_p(mean, expected.color, expected.variance, frames) > SIGNIFICANT
+    wrong = exact_gpu.upload(replace(scene, opacities=np.float32(0.8) * scene.opacities))
+    seen = exact_gpu.sample(wrong, camera, Noise(frames, seed=5), OPTIONS)
+    mean = exact_gpu.decode(seen, wrong, camera, OPTIONS).numpy().color
+    assert smallest_p(mean, expected.color, expected.variance, frames) < SIGNIFICANT
+
+
+@KINDS
+def test_pages_do_not_change_the_picture(exact_gpu, columns: int) -> None:
+    scene, camera = room(columns), home_camera(120, 80)
+    scene = replace(scene, payload=np.ones((len(scene), 10), dtype=np.float32))
+    paged = GpuEngine(exact=True, page_count=7001)
+    assert len(paged.upload(scene).pages) == 3
+    noise = Noise(2, seed=1)
+    frames = []
+    for drawn_on in (exact_gpu, paged):
+        uploaded = drawn_on.upload(scene)
+        seen = drawn_on.sample(uploaded, camera, noise, OPTIONS)
+        frames.append((seen.numpy(), drawn_on.decode(seen, uploaded, camera, OPTIONS).numpy()))
+    (one, observed), (three, observed_in_three) = frames
+    np.testing.assert_array_equal(one.primitive_id, three.primitive_id)
+    np.testing.assert_array_equal(one.depth, three.depth)
+    for name in ("color", "depth", "alpha", "neural_view"):
+        np.testing.assert_allclose(getattr(observed, name), getattr(observed_in_three, name), atol=1e-6)
+
+
+@KINDS
+@pytest.mark.parametrize("view", [0, 4])
+def test_reference_is_that_of_the_cpu_engine(gpu, columns: int, view: int) -> None:
+    scene, camera = demo(columns), view_cameras(8, width=160, height=106)[view]
+    found = gpu.render(gpu.upload(scene), camera, "reference", OPTIONS).numpy()
+    expected = cpu().render(cpu().upload(scene), camera, "reference", OPTIONS)
+    assert psnr(found.color, expected.color) > 45
+    np.testing.assert_allclose(found.alpha, expected.alpha, atol=1e-2)
+    hit = expected.alpha > 0.5
+    assert np.median(np.abs(found.depth - expected.depth)[hit] / expected.depth[hit]) < 1e-3
+
+
+def test_only_reference_is_blended_and_of_one_page(gpu) -> None:
+    scene, camera = room(2), home_camera(20, 13)
+    assert gpu.render(gpu.upload(scene), camera, "reference", OPTIONS, with_depth=False).numpy().depth is None
+    with pytest.raises(RenderError, match=r"^the gpu engine blends reference, not 'exact'; use the cpu engine.$"):
+        gpu.render(gpu.upload(scene), camera, "exact", OPTIONS)
+    paged = GpuEngine(page_count=7001)
+    with pytest.raises(RenderError, match=r"^the gpu engine sorts and blends up to 7001 Gaussians .*; use the cpu"):
+        paged.render(paged.upload(scene), camera, "reference", OPTIONS)
+
+
+def test_a_scene_states_its_bytes(gpu, exact_gpu) -> None:
+    """40 B a Gaussian and its coefficients: 6 B each in halves, 12 B in floats; 40 B of payload."""
+    scene = room(2)
+    halves, floats = gpu.upload(scene), exact_gpu.upload(scene)
+    assert halves.count == len(scene) and not halves.has_payload
+    assert halves.bytes == pytest.approx(len(scene) * (40 + 96), rel=1e-3)
+    assert floats.bytes == pytest.approx(len(scene) * (40 + 192), rel=1e-3)
+    payload = gpu.with_payload(halves, np.ones((len(scene), 10), dtype=np.float32))
+    assert payload.has_payload and payload.bytes == pytest.approx(halves.bytes + 40 * len(scene), rel=1e-3)
+    assert not gpu.with_payload(payload, None).has_payload
+
+
+def test_an_empty_scene_is_background(gpu) -> None:
+    scene, camera = room(2).take(np.arange(0)), home_camera(20, 13)
+    uploaded = gpu.upload(scene)
+    seen = gpu.sample(uploaded, camera, Noise(2), OPTIONS)
+    assert (seen.numpy().primitive_id == -1).all() and not seen.numpy().depth.any()
+    picture = gpu.decode(seen, uploaded, camera, OPTIONS).image().numpy()
+    np.testing.assert_allclose(picture.color, np.broadcast_to(np.float32(OPTIONS.background), (13, 20, 3)))
+    assert not picture.alpha.any()
+
+
+def test_what_cannot_be_drawn_is_refused_in_one_line(gpu) -> None:
+    scene, camera = room(2), home_camera(20, 13)
+    uploaded = gpu.upload(scene)
+    means = scene.means.copy()
+    means[7, 1] = np.nan
+    with pytest.raises(SceneError, match=r"^means holds values that are not finite; remove those Gaussians first.$"):
+        gpu.upload(replace(scene, means=means))
+    alien = Visibility(np.full((1, 13, 20), len(scene), dtype=np.int32), np.ones((1, 13, 20), dtype=np.float32))
+    with pytest.raises(RenderError, match="primitive 20000 was seen, but there are 20000; give the scene"):
+        gpu.decode(alien, uploaded, camera, OPTIONS)
+    with pytest.raises(RenderError, match="20×13 px cannot be decoded with a camera of 21×13 px"):
+        gpu.decode(gpu.sample(uploaded, camera, Noise(), OPTIONS), uploaded, home_camera(21, 13), OPTIONS)
+    with pytest.raises(RenderError, match="the gpu engine draws up to 8192×8192 px, got 9000×4; use the cpu engine"):
+        gpu.sample(uploaded, home_camera(9000, 4), Noise(), OPTIONS)
