@@ -7,8 +7,8 @@
 `denoiser` walks, stops, cuts and resizes, with hostile frames (NaN, infinities, nothing hit) in between. No picture may
 have a value that is not finite, the state after all that must give the pictures of a fresh start, and memory must stay
 where it was after the first tenth. `viewer` starts the server in a process of its own: 1000 clients one after the
-other, then 32 at once for the rest of the time, with invalid messages among the others. Memory must come back to where
-it was. Exits with 1 otherwise.
+other, then 32 at once for so many minutes, with invalid messages among the others. Memory must come back to where it
+was. Exits with 1 otherwise.
 """
 
 from __future__ import annotations
@@ -153,7 +153,6 @@ async def soak_viewer(url: str, process: int, minutes: float, clients: int, at_o
     rng = random.Random(0)
     walk = hushsplat.walk_track(30, 10, 160, 100)
     begin = time.monotonic()
-    end = begin + 60 * minutes
 
     async def crowd() -> int:
         return sum(await asyncio.gather(*(visit(url, random.Random(rng.random()), walk, 6) for _ in range(at_once))))
@@ -173,7 +172,7 @@ async def soak_viewer(url: str, process: int, minutes: float, clients: int, at_o
         frames += await visit(url, rng, walk, 2)
         if (number + 1) % 100 == 0:
             print(f"{number + 1} clients, {time.monotonic() - begin:.0f} s: {await settled():.0f} MB", flush=True)
-    rounds = 0
+    rounds, end = 0, time.monotonic() + 60 * minutes
     while rounds == 0 or time.monotonic() < end:
         frames, rounds = frames + await crowd(), rounds + 1
     last_mb = await settled()

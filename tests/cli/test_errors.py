@@ -23,7 +23,7 @@ WRONG = {
     "train CAPTURE -o /proc/nowhere": "/proc/nowhere: ",
     "convert PLY /proc/nowhere.ply": "/proc/nowhere.ply: cannot be written: ",
     "infoo": "there is no command 'infoo'; did you mean info?",
-    "info": "Missing from hushsplat info: PATH a scene, a capture or a track",
+    "info": "give a scene, a capture or a track; or --engines alone.",
     "info nowhere.ply": "nowhere.ply: no such file or folder; check the path.",
     "info TRACK --lod 1": "is a track, which has no levels of detail; leave out --lod.",
     "info PLY --lod 1": "has no levels of detail (only a streamed SOG has); leave out lod=1.",

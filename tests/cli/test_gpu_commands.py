@@ -66,7 +66,7 @@ def test_bench_times_both_engines_and_names_the_adapter(run: Run, ply: Path, gpu
     assert [row["method"] for row in on_gpu] == list(methods[1:])
     assert {row["adapter"] for row in on_gpu} == {str(gpu.adapter)} and all(row["median_ms"] > 0 for row in on_gpu)
     assert {row["adapter"] for row in found["rows"] if row["engine"] == "cpu"} == {""}
-    assert {"cull", "scan", "scatter", "raster", "winners", "decode"} >= set(on_gpu[0]["passes_ms"])
+    assert {"levels", "cull", "scan", "scatter", "raster", "winners", "decode"} >= set(on_gpu[0]["passes_ms"])
     names = [ratio["name"] for ratio in found["ratios"]]
     assert names.count("gpu / cpu") == 4 and "raw / reference, gpu" in names
 

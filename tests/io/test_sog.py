@@ -457,7 +457,7 @@ def streamed(tmp_path):
 
 
 def read_level(streamed, lod, **changes):
-    path = streamed[0]
+    path, meta, _ = streamed
     path.write_text(json.dumps({**meta, **changes}))
     return read_streamed_sog(path, lod)
 
