@@ -34,6 +34,7 @@ TESTS = (
     "tests/engines/test_engine_decode.py",
     "tests/engines/test_engine_threads.py",
     "tests/engines/test_engine_equals_twin.py",
+    "tests/engines/test_active_set.py",
     "tests/engines/test_denoise_engine.py",
     "tests/engines/test_baselines.py",
     "tests/engines/test_raster.py",

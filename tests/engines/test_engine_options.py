@@ -57,7 +57,7 @@ def test_a_scene_that_is_not_finite_is_refused_by_every_engine():
 
 
 def test_an_unknown_engine_is_refused():
-    with pytest.raises(RenderError, match=r"^engine must be one of cpu, torch, got 'abacus'\.$"):
+    with pytest.raises(RenderError, match=r"^engine must be one of cpu, torch, gpu, auto, got 'abacus'\.$"):
         engine("abacus")
 
 

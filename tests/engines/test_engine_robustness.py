@@ -161,7 +161,7 @@ def test_an_absurd_neighbour_hides_nobody(columns):
 @KINDS
 @pytest.mark.parametrize(
     ("fx", "fy", "cx", "cy"),
-    [(1e-6, 1e-6, 5, 5), (1e6, 1e6, 5, 5), (1e30, 1e-30, 3, 3), (10, 10, -1e7, 5), (10, 10, 3e9, 5), (30, 5, 40, -3)],
+    [(1e-6, 1e-6, 5, 5), (1e6, 1e6, 5, 5), (1e30, 1e-9, 3, 3), (10, 10, -1e7, 5), (10, 10, 3e9, 5), (30, 5, 40, -3)],
 )
 def test_any_pinhole(columns, fx, fy, cx, cy):
     camera = Camera(20, 13, float(fx), float(fy), float(cx), float(cy), turned_pose(np.random.default_rng(0)))

@@ -33,7 +33,7 @@ def results_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def page(browser: Browser, results_file: Path) -> Page:
     """The report on a phone."""
-    assert main(["report", str(results_file)]) == 0
+    assert main(["report", str(results_file), "--force"]) == 0
     opened = browser.new_page(viewport={"width": 390, "height": 844})
     complaints: list[str] = []
     opened.on("console", lambda said: complaints.append(said.text))

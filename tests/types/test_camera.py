@@ -59,6 +59,7 @@ def test_a_resized_picture_shows_the_same_view():
         ({"width": 0}, "a picture of 0×60 px is outside 1..16384 px a side"),
         ({"height": 16385}, "a picture of 80×16385 px is outside"),
         ({"fx": 0.0}, "focal lengths must be finite and > 0, got fx=0.0"),
+        ({"fx": 1e-30}, "focal lengths must be 1e-09 to 1e\\+30 px, got 1e-30"),
         ({"fy": float("inf")}, "focal lengths must be finite and > 0, got .*fy=inf"),
         ({"cx": float("nan")}, "the principal point must be finite, got cx=nan"),
         ({"world_from_camera": np.full((4, 4), np.nan)}, "must be a finite 4×4 matrix"),

@@ -383,9 +383,9 @@ def test_page_reconnects_after_a_restart(browser: Browser, scene: Gaussians, con
     before = pose(opened)
     first.close()
     opened.wait_for_selector("#offline:not([hidden])")
+    opened.evaluate("() => { hushsplat.stage.old = hushsplat.stage.header; }")
     with hushsplat.view(scene, name="room", port=first.port):
         opened.wait_for_selector("#offline", state="hidden")
-        opened.evaluate("() => { hushsplat.stage.old = hushsplat.stage.header; }")
         wait_for_frame(opened, "frame !== hushsplat.stage.old")
         assert (pose(opened) == before).all()  # the camera stays
         opened.close()

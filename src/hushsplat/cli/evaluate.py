@@ -199,7 +199,7 @@ class Evaluate:
             raise EvaluationError("give at least one scene, a file or synth:500k.")
         if self.output.suffix.lower() != ".json":
             raise EvaluationError(f"{self.output}: results are written as .json; end the name so.")
-        check_output(self.output, self.force)
+        check_output(self.output, self.force or self.keep)  # what was kept is added to
         counts = {"ref-samples": self.ref_samples, "views": self.views, "rounds": self.rounds, "cameras": self.cameras}
         for name, value in counts.items():
             if value is not None and value < 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -69,18 +69,24 @@ class Train:
     def run(self) -> None:
         """Begin or resume."""
         choose_instruction_set(self.isa)
+        is_new = not self.output.exists()
         self.output.mkdir(parents=True, exist_ok=True)  # before the photographs are read
-        with show_progress(self.quiet) as on_progress:
-            train(
-                self.capture,
-                self.output,
-                settings=self.settings,
-                scene=self.scene,
-                images=self.images,
-                lpips=self.lpips,
-                resume=self.resume,
-                on_progress=on_progress,
-            )
+        try:
+            with show_progress(self.quiet) as on_progress:
+                train(
+                    self.capture,
+                    self.output,
+                    settings=self.settings,
+                    scene=self.scene,
+                    images=self.images,
+                    lpips=self.lpips,
+                    resume=self.resume,
+                    on_progress=on_progress,
+                )
+        finally:
+            if is_new:
+                with suppress(OSError):
+                    self.output.rmdir()  # fails unless nothing was written
 
 
 def with_preset(arguments: Sequence[str]) -> Train:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -45,8 +46,10 @@ class Camera:
     def __post_init__(self) -> None:
         if not (1 <= self.width <= MAX_SIDE_PX and 1 <= self.height <= MAX_SIDE_PX):
             raise CameraError(f"a picture of {self.width}×{self.height} px is outside 1..{MAX_SIDE_PX} px a side.")
-        if not all(MIN_FOCAL_PX <= focal <= MAX_FAR for focal in (self.fx, self.fy)):
+        if not all(0 < focal < math.inf for focal in (self.fx, self.fy)):
             raise CameraError(f"focal lengths must be finite and > 0, got fx={self.fx}, fy={self.fy}.")
+        if not all(MIN_FOCAL_PX <= focal <= MAX_FAR for focal in (self.fx, self.fy)):
+            raise CameraError(f"focal lengths must be {MIN_FOCAL_PX:g} to {MAX_FAR:g} px, got {self.fx}, {self.fy}.")
         if not max(abs(self.cx), abs(self.cy)) <= MAX_FAR:
             raise CameraError(f"the principal point must be finite, got cx={self.cx}, cy={self.cy}.")
         pose = np.asarray(self.world_from_camera, dtype=np.float64)
