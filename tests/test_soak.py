@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,4 +56,6 @@ def test_drift_and_values_that_are_not_finite_are_found(
 
 
 def test_clients_come_and_go() -> None:
-    assert soak.run_viewer(minutes=0, clients=4, at_once=3, scene="synth:1k") == []
+    with ThreadPoolExecutor(1) as threads:  # a browser of other tests may have left an event loop in this one
+        problems = threads.submit(soak.run_viewer, minutes=0, clients=4, at_once=3, scene="synth:1k").result()
+    assert problems == []
