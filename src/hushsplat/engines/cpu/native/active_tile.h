@@ -166,7 +166,7 @@ HUSH_INLINE f32x8 alpha_of(f32x8 e, const AlphaConstants& c) {
     f32x8 p = fma(f, load(c.c3), load(c.c2));
     p = fma(p, f, load(c.c1));
     p = fma(p, f, load(c.one));
-    const i32x8 scaled = float_bits(p) + (float_bits(shifted) << 23);
+    const i32x8 scaled = wrapping_sum(float_bits(p), float_bits(shifted) << 23);  // far below 1/255 it wraps
     return bits_to_float(scaled & (e > load(c.least)));
 }
 

@@ -31,6 +31,7 @@ namespace hush::HUSH_ISA {
 typedef float f32x4 __attribute__((vector_size(16)));
 typedef int32_t i32x4 __attribute__((vector_size(16)));
 typedef int16_t i16x8 __attribute__((vector_size(16)));
+typedef uint32_t u32x4 __attribute__((vector_size(16)));
 
 template <class Vector, class Lane>
 HUSH_INLINE Vector load_as(const Lane* p) {
@@ -51,6 +52,7 @@ HUSH_INLINE void store(int16_t* p, i16x8 v) { std::memcpy(p, &v, 16); }
 typedef float f32x8 __attribute__((vector_size(32)));
 typedef int32_t i32x8 __attribute__((vector_size(32)));
 typedef int16_t i16x16 __attribute__((vector_size(32)));
+typedef uint32_t u32x8 __attribute__((vector_size(32)));
 
 HUSH_INLINE f32x8 splat(float x) { return f32x8{x, x, x, x, x, x, x, x}; }
 HUSH_INLINE i32x8 splat_int(int32_t x) { return i32x8{x, x, x, x, x, x, x, x}; }
@@ -81,6 +83,7 @@ HUSH_INLINE i32x8 truncate(f32x8 a) { return __builtin_convertvector(a, i32x8); 
 HUSH_INLINE f32x8 to_float(i32x8 a) { return __builtin_convertvector(a, f32x8); }
 HUSH_INLINE f32x8 bits_to_float(i32x8 a) { return (f32x8)a; }
 HUSH_INLINE i32x8 float_bits(f32x8 a) { return (i32x8)a; }
+HUSH_INLINE i32x8 wrapping_sum(i32x8 a, i32x8 b) { return (i32x8)((u32x8)a + (u32x8)b); }
 HUSH_INLINE i16x8 to_short(i32x8 a) { return __builtin_convertvector(a, i16x8); }
 
 // Lane k of the result is the least lane of rows[k].
@@ -249,6 +252,9 @@ HUSH_INLINE f32x8 to_float(i32x8 a) {
 }
 HUSH_INLINE f32x8 bits_to_float(i32x8 a) { return {(f32x4)a.low, (f32x4)a.high}; }
 HUSH_INLINE i32x8 float_bits(f32x8 a) { return {(i32x4)a.low, (i32x4)a.high}; }
+HUSH_INLINE i32x8 wrapping_sum(i32x8 a, i32x8 b) {
+    return {(i32x4)((u32x4)a.low + (u32x4)b.low), (i32x4)((u32x4)a.high + (u32x4)b.high)};
+}
 
 HUSH_INLINE f32x4 row_minima(f32x4 a, f32x4 b, f32x4 c, f32x4 d) {
     f32x4 ab = min(HUSH_SHUFFLE(a, b, 0, 4, 1, 5), HUSH_SHUFFLE(a, b, 2, 6, 3, 7));
