@@ -6,6 +6,9 @@ import base64
 import io
 import json
 import re
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
 
@@ -371,6 +374,24 @@ def test_two_fingers_pan_and_pinch(browser: Browser, viewer: Viewer, console_err
     assert phone.evaluate(STICKING_OUT) == []
     phone.close()
     assert console_errors == []
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_a_notebook_on_this_machine_shows_the_viewer_in_a_frame(
+    browser: Browser, scene: Gaussians, tmp_path: Path, host: str
+) -> None:
+    with (
+        hushsplat.view(scene, name="room", port=0) as running,
+        ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(tmp_path))) as notebook,
+    ):
+        (tmp_path / "index.html").write_text(running._repr_html_())
+        threading.Thread(target=notebook.serve_forever, daemon=True).start()
+        opened = browser.new_page()
+        opened.goto(f"http://{host}:{notebook.server_address[1]}/")
+        frame = opened.wait_for_selector("iframe").content_frame()
+        frame.wait_for_function("() => window.hushsplat?.stage.header")
+        opened.close()
+        notebook.shutdown()
 
 
 def test_page_reconnects_after_a_restart(browser: Browser, scene: Gaussians, console_errors: list[str]) -> None:
