@@ -261,20 +261,12 @@ private:
             }
         };
         each_member(scene_, camera_, job_.next->members.get(), parts.chunk[part], parts.chunk[part + 1], [&](int slot) {
-            prefetch_color(scene_.id[slot]);
+            prefetch_color(colors_, scene_.id[slot]);
             ring[in++ % kRing] = slot;
             if (in - out == kAhead + 8) make_eight(8);
         });
         while (in != out) make_eight(in - out < 8 ? (int)(in - out) : 8);
         parts.count[part] = made - parts.first[part];
-    }
-
-    void prefetch_color(int32_t id) const {
-        const size_t floats = (size_t)3 * colors_.coefficients;
-        const char* begin = reinterpret_cast<const char*>(colors_.sh + (size_t)id * floats);
-        for (size_t byte = 0; byte < floats * sizeof(float); byte += 64) __builtin_prefetch(begin + byte);
-        __builtin_prefetch(begin + floats * sizeof(float) - 1);
-        if (colors_.coefficients > 1) __builtin_prefetch(colors_.means + 3 * (size_t)id);
     }
 
     float center_depth(int slot) const { return 1 / scene_.projected[slot].inverse_depth; }
