@@ -131,10 +131,12 @@ private:
     void read_profiles() {
         const FrameChange change(camera_, previous_ ? previous_->camera : camera_);
         const ActiveSet* before = has_profile_ ? previous_ : nullptr;
+        float nearest = kUnknown, farthest;
+        if (before) depth_range(*before, 0, 0, std::max(before->cell_columns, before->cell_rows), &nearest, &farthest);
         parallel_for(rows_, threads_, [&](int row) {
             for (int tile = row * columns_; tile < (row + 1) * columns_; ++tile)
                 profiles_[tile].read(before, change, camera_, tile % columns_ * kSetTile, row * kSetTile,
-                                     job_.settings.reach_px);
+                                     job_.settings.reach_px, nearest);
         });
     }
 
