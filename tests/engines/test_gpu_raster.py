@@ -10,6 +10,7 @@ from ztest import SIGNIFICANT, smallest_p
 
 from hushsplat.engines.base import engine
 from hushsplat.engines.webgpu.engine import GpuEngine
+from hushsplat.methods import configure
 from hushsplat.scenes import scene_argument
 from hushsplat.synth import home_camera, room_and_garden, view_cameras
 from hushsplat.types.camera import Camera
@@ -50,7 +51,8 @@ def same_winners(gpu, gaussians: Gaussians, camera: Camera, noise: Noise, option
     found = gpu.sample(gpu.upload(gaussians), camera, noise, options).numpy()
     expected = cpu().sample(cpu().upload(gaussians), camera, noise, options)
     same = found.primitive_id == expected.primitive_id
-    np.testing.assert_allclose(found.depth[same], expected.depth[same], rtol=1e-3)  # edge-on
+    difference = np.abs(found.depth - expected.depth)[same] / np.maximum(expected.depth[same], 1e-6)
+    assert (difference > 1e-3).mean() < 1e-5  # edge-on
     return float(same.mean())
 
 
@@ -98,9 +100,10 @@ def test_decoded_colours_depths_and_views_are_those_of_the_cpu_engine(
     uploaded = cpu().upload(scene)
     seen = cpu().sample(uploaded, camera, Noise(3), OPTIONS)
     expected = cpu().decode(seen, uploaded, camera, OPTIONS)
-    for drawn_on, most in ((exact_gpu, 2e-6), (gpu, 1e-3)):
+    for drawn_on, most in ((exact_gpu, 2e-6), (gpu, 3e-3)):  # compact, measured: 1.8e-3 and 79 dB
         found = drawn_on.decode(seen, drawn_on.upload(scene), camera, OPTIONS).numpy()
         np.testing.assert_allclose(found.color, expected.color, atol=most)
+        assert psnr(found.color, expected.color) > 75
         np.testing.assert_allclose(found.depth, expected.depth, rtol=1e-6)
         np.testing.assert_array_equal(found.alpha, expected.alpha)
         np.testing.assert_allclose(found.neural_view, expected.neural_view, rtol=1e-5, atol=1e-5)
@@ -122,21 +125,62 @@ def test_mean_of_many_frames_is_exact(exact_gpu, columns: int) -> None:
 
 @KINDS
 def test_pages_do_not_change_the_picture(exact_gpu, columns: int) -> None:
+    """And what is blended in three rounds is what is blended in one."""
     scene, camera = room(columns), home_camera(120, 80)
     scene = replace(scene, payload=np.ones((len(scene), 10), dtype=np.float32))
     paged = GpuEngine(exact=True, page_count=7001)
-    assert len(paged.upload(scene).pages) == 3
+    assert [page.count for page in paged.upload(scene).pages] == [6912, 6912, 6176]  # whole chunks
     noise = Noise(2, seed=1)
     frames = []
     for drawn_on in (exact_gpu, paged):
         uploaded = drawn_on.upload(scene)
         seen = drawn_on.sample(uploaded, camera, noise, OPTIONS)
-        frames.append((seen.numpy(), drawn_on.decode(seen, uploaded, camera, OPTIONS).numpy()))
-    (one, observed), (three, observed_in_three) = frames
+        reference = drawn_on.render(uploaded, camera, "reference", OPTIONS)
+        hush, state = configure("hush"), None
+        for frame in range(3):
+            image, state = drawn_on.draw_active_set(hush, uploaded, camera, Noise(frame=frame), state, OPTIONS)
+        observed = drawn_on.decode(seen, uploaded, camera, OPTIONS)
+        frames.append([each.numpy() for each in (seen, observed, reference, image)])
+    (one, observed, *blended), (three, observed_in_three, *blended_in_three) = frames
     np.testing.assert_array_equal(one.primitive_id, three.primitive_id)
     np.testing.assert_array_equal(one.depth, three.depth)
     for name in ("color", "depth", "alpha", "neural_view"):
         np.testing.assert_allclose(getattr(observed, name), getattr(observed_in_three, name), atol=1e-6)
+    for picture, in_three in zip(blended, blended_in_three, strict=True):
+        assert psnr(in_three.color, picture.color) > 60  # not equal: the order within a bucket is not given
+        np.testing.assert_allclose(in_three.alpha, picture.alpha, atol=1e-3)
+
+
+def test_chunks_that_cannot_be_seen_are_not_read(exact_gpu) -> None:
+    """With a wall before the camera in the place of every chunk behind it, the picture stays."""
+    scene, camera = room(3), view_cameras(8, width=96, height=64)[0]
+    uploaded = exact_gpu.upload(scene)
+    (page,), forward = uploaded.pages, camera.world_from_camera[:3, 2]
+    boxes = exact_gpu.device.read(page.bounds)[: 6 * page.chunks].reshape(-1, 2, 3) - camera.position
+    farthest = np.maximum(boxes[:, 0] * forward, boxes[:, 1] * forward).sum(axis=-1)
+    behind = 256 * np.flatnonzero(farthest < 0)
+    assert len(behind) > 10
+    wall = np.array([*(camera.position + forward), 1, 0, 0, 1, 0, 1, 0], dtype=np.float32)
+    fixed = exact_gpu.device.read(page.fixed)[: 10 * len(scene)].reshape(-1, 10).copy()
+    for first in behind:
+        fixed[first : first + 256] = wall
+    walled = replace(uploaded, pages=(replace(page, fixed=exact_gpu.device.upload(fixed)),))
+    found, expected = (exact_gpu.sample(each, camera, Noise(), OPTIONS).numpy() for each in (walled, uploaded))
+    np.testing.assert_array_equal(found.primitive_id, expected.primitive_id)
+    fixed[uploaded.ids == expected.primitive_id.max()] = wall  # the same in a chunk that is seen
+    walled = replace(uploaded, pages=(replace(page, fixed=exact_gpu.device.upload(fixed)),))
+    found = exact_gpu.sample(walled, camera, Noise(), OPTIONS).numpy()
+    assert (found.primitive_id == expected.primitive_id.max()).mean() > 0.8
+
+
+@pytest.mark.parametrize("view", [0, 4])
+def test_anti_aliased_scenes_are_those_of_the_cpu_engine(gpu, exact_gpu, view: int) -> None:
+    scene, camera = replace(room(3), antialiased=True), view_cameras(8, width=160, height=106)[view]
+    assert same_winners(exact_gpu, scene, camera, Noise(2, seed=3)) >= EXACT_WINNERS
+    expected = cpu().render(cpu().upload(scene), camera, "reference", OPTIONS).color
+    assert psnr(gpu.render(gpu.upload(scene), camera, "reference", OPTIONS).numpy().color, expected) > 45
+    plain = gpu.render(gpu.upload(room(3)), camera, "reference", OPTIONS).numpy().color
+    assert psnr(plain, expected) < 40  # the filter matters
 
 
 @KINDS
@@ -151,25 +195,23 @@ def test_reference_is_that_of_the_cpu_engine(gpu, columns: int, view: int) -> No
     assert np.median(np.abs(found.depth - expected.depth)[hit] / expected.depth[hit]) < 1e-3
 
 
-def test_only_reference_is_blended_and_of_one_page(gpu) -> None:
+def test_only_reference_is_blended(gpu) -> None:
     scene, camera = room(2), home_camera(20, 13)
     assert gpu.render(gpu.upload(scene), camera, "reference", OPTIONS, with_depth=False).numpy().depth is None
     with pytest.raises(RenderError, match=r"^the gpu engine blends reference, not 'exact'; use the cpu engine.$"):
         gpu.render(gpu.upload(scene), camera, "exact", OPTIONS)
-    paged = GpuEngine(page_count=7001)
-    with pytest.raises(RenderError, match=r"^the gpu engine sorts and blends up to 7001 Gaussians .*; use the cpu"):
-        paged.render(paged.upload(scene), camera, "reference", OPTIONS)
 
 
-def test_a_scene_states_its_bytes(gpu, exact_gpu) -> None:
-    """40 B a Gaussian and its coefficients: 6 B each in halves, 12 B in floats; 40 B of payload."""
-    scene = room(2)
-    halves, floats = gpu.upload(scene), exact_gpu.upload(scene)
-    assert halves.count == len(scene) and not halves.has_payload
-    assert halves.bytes == pytest.approx(len(scene) * (40 + 96), rel=1e-3)
-    assert floats.bytes == pytest.approx(len(scene) * (40 + 192), rel=1e-3)
-    payload = gpu.with_payload(halves, np.ones((len(scene), 10), dtype=np.float32))
-    assert payload.has_payload and payload.bytes == pytest.approx(halves.bytes + 40 * len(scene), rel=1e-3)
+@pytest.mark.parametrize(("coefficients", "color_bytes"), [(1, 8), (4, 16), (9, 32), (16, 52)])
+def test_a_scene_states_its_bytes(gpu, exact_gpu, coefficients: int, color_bytes: int) -> None:
+    """Mean, shape and opacity, index, colour, and a chunk's 24 B; in float32 10 + 1 + 3 k words; 40 B of payload."""
+    scene = replace(room(2), sh=np.ascontiguousarray(room(2).sh[:, :coefficients]))
+    compact, floats = gpu.upload(scene), exact_gpu.upload(scene)
+    assert compact.count == len(scene) and not compact.has_payload
+    assert compact.bytes == pytest.approx(len(scene) * (28 + 4 + color_bytes + 24 / 256), rel=1e-3)
+    assert floats.bytes == pytest.approx(len(scene) * (40 + 4 + 12 * coefficients + 24 / 256), rel=1e-3)
+    payload = gpu.with_payload(compact, np.ones((len(scene), 10), dtype=np.float32))
+    assert payload.has_payload and payload.bytes == pytest.approx(compact.bytes + 40 * len(scene), rel=1e-3)
     assert not gpu.with_payload(payload, None).has_payload
 
 
@@ -181,6 +223,8 @@ def test_an_empty_scene_is_background(gpu) -> None:
     picture = gpu.decode(seen, uploaded, camera, OPTIONS).image().numpy()
     np.testing.assert_allclose(picture.color, np.broadcast_to(np.float32(OPTIONS.background), (13, 20, 3)))
     assert not picture.alpha.any()
+    blended = gpu.render(uploaded, camera, "reference", OPTIONS).numpy()
+    np.testing.assert_allclose(blended.color, picture.color)
 
 
 def test_what_cannot_be_drawn_is_refused_in_one_line(gpu) -> None:

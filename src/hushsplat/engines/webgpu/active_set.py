@@ -77,8 +77,8 @@ def draw(
             work.clear(won_in)
         else:
             work.copy(state.won_in, won_in)
-        for ids in seen.primitive_id:
-            work.run(device.compute("mark"), grid, marking=marking, primitive_id=ids, won_in=won_in)
+        for place in seen.place:
+            work.run(device.compute("mark"), grid, marking=marking, place=place, won_in=won_in)
     membership = device.uniform("cull", "Membership", frame=frame, period=settings.period)
     image = rasterizer.blend(scene, camera, options, members=Members(membership, won_in))
     return image, ActiveState(denoiser.name, camera, scene, frame, won_in)

@@ -20,7 +20,7 @@ from hushsplat.engines.webgpu.scene import GpuScene
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.state import check_state_of, resized
 from hushsplat.types.camera import Camera
-from hushsplat.types.errors import RenderError, SceneError
+from hushsplat.types.errors import RenderError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.options import Noise, RenderOptions
 
@@ -45,11 +45,9 @@ class GpuEngine:
         self._rasterizer = Rasterizer(self.device, exact_depth=exact)
 
     def upload(self, gaussians: Gaussians, options: RenderOptions | None = None) -> GpuScene:
-        """Copy the Gaussians to the GPU; anti-aliased scenes are refused."""
-        if gaussians.antialiased:
-            raise SceneError("the gpu engine does not draw anti-aliased scenes; draw them with the cpu engine.")
+        """Copy the Gaussians to the GPU."""
         with reported(self.adapter):
-            return scenes.upload(self.device, gaussians, halves=not self._exact, page_count=self._page_count)
+            return scenes.upload(self.device, gaussians, compact=not self._exact, page_count=self._page_count)
 
     def with_payload(self, scene: GpuScene, payload: Float32[Array, "n 10"] | None) -> GpuScene:
         """The same scene with another payload."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, Int32
 from numpy import ndarray as Array
 
 from hushsplat.engines.webgpu.device import Buffer, Device
@@ -16,18 +16,20 @@ from hushsplat.types.observation import Observation, Visibility
 
 @dataclass(frozen=True, eq=False)
 class GpuVisibility:
-    """Who is seen in each pixel, a pair of buffers a sample."""
+    """Who is seen in each pixel: their places in the scene and their depths, a pair of buffers a sample."""
 
     device: Device = field(repr=False)
     width: int
     height: int
-    primitive_id: tuple[Buffer, ...] = field(repr=False)  # i32
+    ids: Int32[Array, " n"] = field(repr=False)  # of the Gaussian at each place
+    place: tuple[Buffer, ...] = field(repr=False)  # i32
     depth: tuple[Buffer, ...] = field(repr=False)
 
     def numpy(self) -> Visibility:
         """Read back."""
         size = (self.height, self.width)
-        ids = [read_plane(self.device, buffer, size, 1, np.int32)[..., 0] for buffer in self.primitive_id]
+        id_at = np.append(self.ids, np.int32(-1))  # nothing was seen at place -1
+        ids = [id_at[read_plane(self.device, buffer, size, 1, np.int32)[..., 0]] for buffer in self.place]
         depths = [read_plane(self.device, buffer, size, 1)[..., 0] for buffer in self.depth]
         return Visibility(np.stack(ids), np.stack(depths))
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import wgpu
 
-from hushsplat.engines.webgpu.device import Buffer, Device, Pass, Work, groups_of
+from hushsplat.engines.webgpu.device import Buffer, Device, Indirect, Part, Pass, Work, declared, groups_of
 from hushsplat.engines.webgpu.handles import GpuImage, GpuObservation, GpuVisibility
 from hushsplat.engines.webgpu.scene import GpuScene, Page
 from hushsplat.spec.sampling import TABLE_SIZE, key_salt, level_table, sequence_index
@@ -17,9 +18,12 @@ from hushsplat.types.errors import RenderError
 from hushsplat.types.observation import Visibility
 from hushsplat.types.options import Noise, RenderOptions
 
-QUADS = 128  # an instance, as lib_quad.wgsl
+QUADS = 128  # an instance, as lib_arguments.wgsl
 NEAR_TO_FAR = 1024  # buckets of depth before a depth test: as good as sorting (91 to 26 fragments a pixel on bonsai)
 SORTED = 65_536  # buckets of depth of a blended picture
+FOOTPRINTS = 1 << 20  # that are blended in one round
+FOOTPRINT_BYTES = 68  # as lib_stored.wgsl
+ARGUMENT_BYTES, GROUPS_AT = 256, 20  # of a round, as lib_arguments.wgsl, and where its workgroups are
 NOTHING = 0xFFFFFFFF
 ROW_GROUPS = 32_768  # workgroups along x before a dispatch becomes two-dimensional
 LESS_DEEP = {"format": "depth32float", "depth_write_enabled": True, "depth_compare": "greater"}  # near / z: reverse
@@ -27,11 +31,14 @@ LESS_DEEP = {"format": "depth32float", "depth_write_enabled": True, "depth_compa
 
 @dataclass(frozen=True)
 class Ordered:
-    """The Gaussians of a page that are drawn, bucket by bucket."""
+    """The Gaussians that are drawn, bucket by bucket, and the arguments of the rounds that draw them."""
 
-    page: Page
     order: Buffer
     arguments: Buffer
+
+    def round(self, number: int) -> Part:
+        """The arguments of one."""
+        return Part(self.arguments, ARGUMENT_BYTES * number, ARGUMENT_BYTES)
 
 
 @dataclass(frozen=True)
@@ -59,13 +66,17 @@ class Rasterizer:
         tiles = _tiles(camera)
         plane = 4 * camera.width * camera.height
         winners: tuple[list[Buffer], list[Buffer]] = ([], [])
-        surfels = {"SURFELS": scene.gaussians.is_surfels}
-        kept = "exact" if self.exact_depth else "plane"
         raster = device.raster(
-            "raster", kept, [{"format": "r32uint"}], LESS_DEEP, EXACT_DEPTH=self.exact_depth, **surfels
+            "raster",
+            "exact" if self.exact_depth else "plane",
+            [{"format": "r32uint"}],
+            LESS_DEEP,
+            EXACT_DEPTH=self.exact_depth,
+            **declared("raster", scene.constants),
         )
+        winners_of = device.compute("winners", **declared("winners", scene.constants))
         with device.work() as work:
-            pages = [self._ordered(work, page, view, NEAR_TO_FAR, surfels, by_center=False) for page in scene.pages]
+            pages = [(page, self._ordered(work, scene, [page], view, NEAR_TO_FAR)) for page in scene.pages]
             for index in range(noise.samples):
                 time = sequence_index(int(noise.frame), noise.samples, index)
                 levels = self._levels(work, noise.sampler, seed, time)
@@ -76,16 +87,17 @@ class Rasterizer:
                     | {"depth_store_op": "store"},
                 )
                 with work.render("raster", *attachments) as drawing:
-                    for each in pages:
-                        self._draw(work, drawing, raster, each, view=view, sample=sample, levels=levels)
+                    for page, ordered in pages:
+                        bound = {"view": view, "page": page.uniform, "fixed": page.fixed, "ids": page.ids}
+                        bound |= {"sample": sample, "levels": levels, "order": ordered.order}
+                        self._draw(work, drawing, raster, ordered.round(0), **bound)
                 found = device.buffer(plane), device.buffer(plane)
                 for page in scene.pages:
-                    step = device.compute("winners", **surfels)
                     bound = {"view": view, "page": page.uniform, "fixed": page.fixed, "drawn": drawn.create_view()}
-                    work.run(step, tiles, **bound, primitive_id=found[0], depth=found[1])
+                    work.run(winners_of, tiles, **bound, place=found[0], depth=found[1])
                 winners[0].append(found[0])
                 winners[1].append(found[1])
-        return GpuVisibility(device, camera.width, camera.height, tuple(winners[0]), tuple(winners[1]))
+        return GpuVisibility(device, camera.width, camera.height, scene.ids, tuple(winners[0]), tuple(winners[1]))
 
     def blend(
         self,
@@ -97,23 +109,26 @@ class Rasterizer:
     ) -> GpuImage:
         """Sorted by the depth of the centres, 65,536 steps of it, and blended front to back: all, or the members."""
         device = self.device
-        if len(scene.pages) > 1:
-            raise RenderError(
-                f"the gpu engine sorts and blends up to {scene.pages[0].count} Gaussians of this kind on "
-                f"{device.adapter}, the scene has {scene.count}; use the cpu engine."
-            )
         pixels = "rgba32float" if "float32-blendable" in device.features else "rgba16float"
         view = self._view(scene, camera, options, SORTED)
-        surfels = {"SURFELS": scene.gaussians.is_surfels}
         over = {"src_factor": "one-minus-dst-alpha", "dst_factor": "one", "operation": "add"}
         target = {"format": pixels, "blend": {"color": over, "alpha": over}}
-        step = device.raster("blend", "fragment", [target, target], None, HALVES=scene.halves, **surfels)
+        step = device.raster("blend", "fragment", [target, target], None, **declared("blend", scene.constants))
+        project = device.compute("footprints", **declared("footprints", scene.constants))
         colors, depths = (self._target(camera, pixels, use) for use in ("colors", "depths"))
         picture, alpha = (device.buffer(size * camera.width * camera.height) for size in (16, 4))
+        most = max(min(scene.pages[0].count, FOOTPRINTS), 1)
+        rounds, footprints = max(groups_of(scene.count, most), 1), device.buffer(FOOTPRINT_BYTES * most)
         with device.work() as work:
-            ordered = self._ordered(work, scene.pages[0], view, SORTED, surfels, by_center=True, members=members)
-            with work.render("blend", [_attachment(colors, 0), _attachment(depths, 0)]) as drawing:
-                self._draw(work, drawing, step, ordered, view=view, sh=ordered.page.sh)
+            ordered = self._ordered(work, scene, scene.pages, view, SORTED, (rounds, most), members)
+            for number in range(rounds):
+                arguments, load = ordered.round(number), "load" if number else "clear"
+                for page in scene.pages:
+                    bound: dict[str, Any] = {"view": view, "page": page.uniform, "fixed": page.fixed, "sh": page.sh}
+                    bound |= {"order": ordered.order, "arguments": arguments, "footprints": footprints}
+                    work.run(project, Indirect(ordered.arguments, arguments.offset + GROUPS_AT), **bound)
+                with work.render("blend", [_attachment(each, 0, load) for each in (colors, depths)]) as drawing:
+                    self._draw(work, drawing, step, arguments, view=view, footprints=footprints)
             bound = {"view": view, "colors": colors.create_view(), "depths": depths.create_view()}
             work.run(device.compute("blended"), _tiles(camera), **bound, picture=picture, alpha=alpha)
         return GpuImage(device, camera.width, camera.height, picture, alpha, has_depth=with_depth)
@@ -133,12 +148,10 @@ class Rasterizer:
         observed, alpha = device.buffer(16 * pixels), device.buffer(4 * pixels)
         neural_view = device.buffer(16 * pixels) if scene.has_payload else None
         nothing = device.buffer(16)
-        step = device.compute(
-            "decode", SURFELS=scene.gaussians.is_surfels, HALVES=scene.halves, PAYLOAD=scene.has_payload
-        )
-        samples = list(zip(visibility.primitive_id, visibility.depth, strict=True))
+        step = device.compute("decode", PAYLOAD=scene.has_payload, **declared("decode", scene.constants))
+        samples = list(zip(visibility.place, visibility.depth, strict=True))
         with device.work() as work:
-            for number, (ids, depth) in enumerate(samples):
+            for number, (place, depth) in enumerate(samples):
                 for page in scene.pages:
                     first, last = page is scene.pages[0], page is scene.pages[-1]
                     turn = device.uniform(
@@ -150,7 +163,7 @@ class Rasterizer:
                         last=last and number == len(samples) - 1,
                     )
                     bound = {"view": view, "page": page.uniform, "turn": turn, "fixed": page.fixed, "sh": page.sh}
-                    bound |= {"payload": page.payload or nothing, "primitive_id": ids, "depth": depth}
+                    bound |= {"payload": page.payload or nothing, "place": place, "depth": depth}
                     bound |= {"observed": observed, "alpha": alpha, "neural_view": neural_view or device.buffer(16)}
                     work.run(step, _tiles(camera), **bound)
         return GpuObservation(device, camera.width, camera.height, observed, alpha, neural_view)
@@ -163,46 +176,52 @@ class Rasterizer:
                 f"primitive {largest} was seen, but there are {scene.count}; give the scene that was drawn."
             )
         height, width = visibility.primitive_id.shape[1:]
-        ids = tuple(self.device.upload(each) for each in visibility.primitive_id)
-        return GpuVisibility(
-            self.device, width, height, ids, tuple(self.device.upload(each) for each in visibility.depth)
-        )
+        place_of = np.append(np.empty_like(scene.ids), np.int32(-1))  # the last one: nothing was seen
+        place_of[scene.ids] = np.arange(scene.count, dtype=np.int32)
+        places = tuple(self.device.upload(place_of[each]) for each in visibility.primitive_id)
+        depths = tuple(self.device.upload(each) for each in visibility.depth)
+        return GpuVisibility(self.device, width, height, scene.ids, places, depths)
 
     def _ordered(
         self,
         work: Work,
-        page: Page,
+        scene: GpuScene,
+        pages: Sequence[Page],
         view: Buffer,
         buckets: int,
-        surfels: dict[str, bool],
-        *,
-        by_center: bool,
+        rounds: tuple[int, int] = (1, NOTHING),  # how many, and Gaussians of each
         members: Members | None = None,
     ) -> Ordered:
-        """Cull, count, scan, scatter."""
-        device = self.device
-        bucket, order = device.buffer(4 * page.count), device.buffer(4 * page.count)
-        histogram, arguments = device.buffer(4 * buckets), device.buffer(24)
+        """Find the chunks that may be seen; cull, count, scan, scatter. To be blended: by the depth of the centres."""
+        device, total = self.device, sum(page.count for page in pages)
+        order, histogram = device.buffer(4 * total), device.buffer(4 * buckets)
+        arguments = device.buffer(ARGUMENT_BYTES * rounds[0])
         work.clear(histogram)
-        groups = groups_of(page.count, 256)
-        grid = (min(groups, ROW_GROUPS), groups_of(groups, ROW_GROUPS)) if groups else (1, 1)
-        cull = device.compute("cull", BUCKETS=buckets, BY_CENTER=by_center, MEMBERS=members is not None, **surfels)
-        bound = {"view": view, "page": page.uniform, "fixed": page.fixed, "bucket": bucket, "histogram": histogram}
-        bound |= {"membership": device.buffer(16), "won_in": device.buffer(16)}
-        if members is not None:
-            bound |= {"membership": members.uniform, "won_in": members.won_in}
-        work.run(cull, grid, **bound)
-        work.run(device.compute("scan", BUCKETS=buckets), (1, 1), histogram=histogram, draw_arguments=arguments)
+        constants = {"BUCKETS": buckets, "BY_CENTER": buckets == SORTED, "MEMBERS": members is not None}
+        cull = device.compute("cull", **constants, **declared("cull", scene.constants))
+        found: list[dict[str, Any]] = []
+        for page in pages:
+            seen, bucket = device.buffer(16 + 4 * page.chunks), device.buffer(4 * page.count)
+            work.clear(seen)
+            bound = {"view": view, "page": page.uniform, "seen": seen}
+            work.run(device.compute("chunks"), (groups_of(page.chunks, 256), 1), **bound, bounds=page.bounds)
+            bound |= {"fixed": page.fixed, "bucket": bucket, "histogram": histogram}
+            bound |= {"membership": device.buffer(16), "won_in": device.buffer(16)}
+            if members is not None:
+                bound |= {"membership": members.uniform, "won_in": members.won_in}
+            work.run(cull, Indirect(seen, 0), **bound)
+            found.append({"page": page.uniform, "seen": seen, "bucket": bucket})
+        scan = device.compute("scan", BUCKETS=buckets, ROUNDS=rounds[0], ROUND=rounds[1])
+        work.run(scan, (1, 1), histogram=histogram, arguments=arguments)
         scatter = device.compute("scatter", BUCKETS=buckets)
-        work.run(scatter, grid, page=page.uniform, bucket=bucket, histogram=histogram, order=order)
-        return Ordered(page, order, arguments)
+        for bound in found:
+            work.run(scatter, Indirect(bound["seen"], 0), **bound, histogram=histogram, order=order)
+        return Ordered(order, arguments)
 
-    def _draw(self, work: Work, drawing: Any, step: Pass, ordered: Ordered, /, **resources: Any) -> None:
-        page = ordered.page
-        resources |= {"page": page.uniform, "fixed": page.fixed}
-        work.bind(drawing, step, {**resources, "order": ordered.order, "draw_arguments": ordered.arguments})
+    def _draw(self, work: Work, drawing: Any, step: Pass, arguments: Part, /, **resources: Any) -> None:
+        work.bind(drawing, step, {**resources, "arguments": arguments})
         drawing.set_index_buffer(self._corners, "uint16")
-        drawing.draw_indexed_indirect(ordered.arguments.native, 0)
+        drawing.draw_indexed_indirect(arguments.buffer.native, arguments.offset)
 
     def _levels(self, work: Work, sampler: str, seed: int, time: int) -> Buffer:
         """The table of keep levels; that of `independent` needs a sort and comes from the host."""
@@ -246,10 +265,10 @@ def _tiles(camera: Camera) -> tuple[int, int]:
     return groups_of(camera.width, 16), groups_of(camera.height, 16)
 
 
-def _attachment(texture: Any, clear: int) -> dict[str, Any]:
+def _attachment(texture: Any, clear: int, load: str = "clear") -> dict[str, Any]:
     return {
         "view": texture.create_view(),
-        "load_op": "clear",
+        "load_op": load,
         "store_op": "store",
         "clear_value": (clear, 0, 0, 0),
     }

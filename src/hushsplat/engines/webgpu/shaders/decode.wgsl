@@ -1,6 +1,5 @@
 // Who was seen becomes what was seen: means over the samples of colour, depth, alpha and the neural view.
 // Runs once for each sample and each page; the first run starts the sums, the last one divides.
-//!include lib_project
 //!include lib_color
 
 struct Turn {
@@ -15,10 +14,10 @@ override PAYLOAD: bool = false;
 @group(0) @binding(0) var<uniform> view: View;
 @group(0) @binding(1) var<uniform> page: Page;
 @group(0) @binding(2) var<uniform> turn: Turn;
-@group(0) @binding(3) var<storage, read> fixed: array<f32>;
+@group(0) @binding(3) var<storage, read> fixed: array<u32>;
 @group(0) @binding(4) var<storage, read> sh: array<u32>;
 @group(0) @binding(5) var<storage, read> payload: array<f32>;              // ten floats a Gaussian
-@group(0) @binding(6) var<storage, read> primitive_id: array<i32>;
+@group(0) @binding(6) var<storage, read> place: array<i32>;
 @group(0) @binding(7) var<storage, read> depth: array<f32>;
 @group(0) @binding(8) var<storage, read_write> observed: array<vec4f>;     // RGB, depth
 @group(0) @binding(9) var<storage, read_write> alpha: array<f32>;
@@ -44,7 +43,7 @@ fn main(@builtin(global_invocation_id) thread: vec3u) {
             seen = neural_view[at];
         }
     }
-    let winner = primitive_id[at];
+    let winner = place[at];
     let index = u32(winner) - page.base;
     if (winner < 0) {
         if (turn.opening == 1u) {

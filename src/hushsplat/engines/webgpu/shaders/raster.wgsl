@@ -1,5 +1,7 @@
 // The stochastic raster: a quad a Gaussian; a fragment is kept if D² lies below its random level, the nearest wins.
 //!include lib_quad
+//!include lib_project
+//!include lib_hash
 
 override EXACT_DEPTH: bool = false;  // each fragment's own depth (entry point `exact`), else the plane through the quad
 
@@ -10,10 +12,11 @@ struct Sample {
 @group(0) @binding(0) var<uniform> view: View;
 @group(0) @binding(1) var<uniform> page: Page;
 @group(0) @binding(2) var<uniform> sample: Sample;
-@group(0) @binding(3) var<storage, read> fixed: array<f32>;
-@group(0) @binding(4) var<storage, read> order: array<u32>;
-@group(0) @binding(5) var<storage, read> draw_arguments: array<u32>;
-@group(0) @binding(6) var<storage, read> levels: array<f32>;
+@group(0) @binding(3) var<storage, read> fixed: array<u32>;
+@group(0) @binding(4) var<storage, read> ids: array<u32>;  // index in the file
+@group(0) @binding(5) var<storage, read> order: array<u32>;
+@group(0) @binding(6) var<storage, read> arguments: Arguments;
+@group(0) @binding(7) var<storage, read> levels: array<f32>;
 
 // 1 / px², squared inverse size from which on an axis counts as the low-pass's (2 / px²); ours: 2 to 10 measured on
 // three views of demo:, 99.55 % of the winners are the exact ones at 6, 99.0 % at 2.
@@ -47,17 +50,17 @@ fn plane_depth(f: Footprint, at: vec2f) -> f32 {
 @vertex
 fn vertex(@builtin(vertex_index) number: u32, @builtin(instance_index) instance: u32) -> Varying {
     let drawn = instance * QUADS + number / 4u;
-    if (drawn >= draw_arguments[5]) {
+    if (drawn >= arguments.count) {
         return outside();
     }
-    let index = order[drawn];
+    let index = order[arguments.first + drawn] - page.base;
     var f: Footprint;
     _ = project(index, &f);
     let at = corner(f, number % 4u);
     var out = varying_of(f, at, select(plane_depth(f, at), 0.5, EXACT_DEPTH), index + page.base);
     // The table entry of pixel (0, 0), before the mask: the pattern is anchored to the pixel of the centre.
     let anchor = vec2i(floor(clamp(f.center, vec2f(-MAX_CENTER_PX), vec2f(MAX_CENTER_PX))));
-    let key = mix32((index + page.base) ^ sample.salt);
+    let key = mix32(ids[index] ^ sample.salt);
     out.extra.x = bitcast<f32>((key - bitcast<u32>(anchor.x) - ROW_STEP * bitcast<u32>(anchor.y)) & (TABLE_SIZE - 1u));
     return out;
 }
