@@ -132,7 +132,7 @@ class Bench:
             methods = list(dict.fromkeys([*methods, *compared]))
         drawn_on, seen, rows = engine("cpu"), self._cameras(scene), list[Row]()
         uploaded = drawn_on.upload(scene.gaussians)
-        other = None if self.engine == "cpu" else chosen_engine(self.engine, self.adapter)
+        other = None if self.engine == "cpu" else chosen_engine(self.engine, self.adapter, fixed=True)
         beside = None if other is None or other.name == "cpu" else (other, other.upload(scene.gaussians))
         for size in sizes:
             case = Case(scene.name, drawn_on, uploaded, spread(seen, self.cameras, *size))

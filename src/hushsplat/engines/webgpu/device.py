@@ -16,7 +16,7 @@ import wgpu
 from numpy import ndarray as Array
 
 from hushsplat.engines.webgpu.adapters import Adapter
-from hushsplat.types.errors import RenderError
+from hushsplat.types.errors import EngineError
 
 SHADERS = files("hushsplat.engines.webgpu") / "shaders"
 INCLUDE = re.compile(r"^//!include (\w+)\n", re.MULTILINE)
@@ -273,7 +273,7 @@ class Device:
         try:
             self.native = offered.request_device_sync(required_features=features, required_limits=LIMITS | larger)
         except RuntimeError as error:
-            raise RenderError(f"{adapter} cannot be used: {_cause(error)}; choose another adapter.") from None
+            raise EngineError(f"{adapter} cannot be used: {_cause(error)}; choose another adapter.") from None
         self.features = frozenset(features)
         self.most_bytes = min(larger.values())  # of one buffer
         self._pools: dict[int, Pool] = defaultdict(Pool)
@@ -286,7 +286,7 @@ class Device:
         """Memory of so many bytes, its content undefined."""
         size = max(-(-size // 16) * 16, 16)
         if size > self.most_bytes:
-            raise RenderError(
+            raise EngineError(
                 f"{self.adapter} has at most {self.most_bytes >> 20} MiB in one buffer, {size >> 20} are needed; "
                 "draw a smaller picture or use the cpu engine."
             )
@@ -348,7 +348,7 @@ class Device:
         """A texture to draw into and to read from in a shader."""
         most = LIMITS["max-texture-dimension-2d"]
         if max(width, height) > most:
-            raise RenderError(f"the gpu engine draws up to {most}×{most} px, got {width}×{height}; use the cpu engine.")
+            raise EngineError(f"the gpu engine draws up to {most}×{most} px, got {width}×{height}; use the cpu engine.")
         usage = wgpu.TextureUsage.RENDER_ATTACHMENT | wgpu.TextureUsage.TEXTURE_BINDING
         return self.native.create_texture(size=(width, height, 1), format=pixels, usage=usage)
 
@@ -396,11 +396,11 @@ def reported(adapter: Adapter) -> Iterator[None]:
     try:
         yield
     except wgpu.GPUOutOfMemoryError:
-        raise RenderError(
+        raise EngineError(
             f"{adapter} is out of memory; draw a smaller picture or scene, or use the cpu engine."
         ) from None
     except (wgpu.GPUError, RuntimeError) as error:
-        raise RenderError(f"{adapter} failed: {_cause(error)}; use the cpu engine.") from error
+        raise EngineError(f"{adapter} failed: {_cause(error)}; use the cpu engine.") from error
 
 
 def groups_of(count: int, size: int) -> int:

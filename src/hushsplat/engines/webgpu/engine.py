@@ -29,6 +29,7 @@ class GpuEngine:
     """WGSL on one adapter. Nothing is read back unless somebody calls `.numpy()`."""
 
     name = "gpu"
+    blended = ("reference",)  # what `render` draws
 
     def __init__(self, adapter: str | int | None = None, *, exact: bool = False, page_count: int | None = None) -> None:
         """Open a device.
@@ -41,8 +42,9 @@ class GpuEngine:
         """
         self.adapter = choose(adapter)
         self._exact, self._page_count = exact, page_count
-        self.device = Device(self.adapter)
-        self._rasterizer = Rasterizer(self.device, exact_depth=exact)
+        with reported(self.adapter):
+            self.device = Device(self.adapter)
+            self._rasterizer = Rasterizer(self.device, exact_depth=exact)
 
     def upload(self, gaussians: Gaussians, options: RenderOptions | None = None) -> GpuScene:
         """Copy the Gaussians to the GPU."""
@@ -56,13 +58,15 @@ class GpuEngine:
 
     def sample(self, scene: GpuScene, camera: Camera, noise: Noise, options: RenderOptions) -> GpuVisibility:
         """Who is seen in each pixel, by the hardware's rasterizer and depth test."""
-        return self._rasterizer.sample(scene, camera, noise, options)
+        with reported(self.adapter):
+            return self._rasterizer.sample(scene, camera, noise, options)
 
     def decode(self, visibility: Any, scene: GpuScene, camera: Camera, options: RenderOptions) -> GpuObservation:
         """Colour, depth, alpha and neural view of a visibility sample."""
-        if not isinstance(visibility, GpuVisibility):
-            visibility = self._rasterizer.visibility_from(visibility.numpy(), scene)
-        return self._rasterizer.decode(visibility, scene, camera, options)
+        with reported(self.adapter):
+            if not isinstance(visibility, GpuVisibility):
+                visibility = self._rasterizer.visibility_from(visibility.numpy(), scene)
+            return self._rasterizer.decode(visibility, scene, camera, options)
 
     def denoise(
         self,
@@ -102,15 +106,17 @@ class GpuEngine:
             return state
         if state.layout.name != "temporal":
             return None
-        return denoise.GpuState.from_numpy(self.device, resized(state.numpy(), camera))
+        with reported(self.adapter):
+            return denoise.GpuState.from_numpy(self.device, resized(state.numpy(), camera))
 
     def render(
         self, scene: GpuScene, camera: Camera, method: str, options: RenderOptions, with_depth: bool = True
     ) -> GpuImage:
         """`reference`: sorted by the depth of the centres and blended by the hardware's rasterizer."""
-        if method != "reference":
-            raise RenderError(f"the gpu engine blends reference, not '{method}'; use the cpu engine.")
-        return self._rasterizer.blend(scene, camera, options, with_depth)
+        if method not in self.blended:
+            raise RenderError(f"the gpu engine blends {', '.join(self.blended)}, not '{method}'; use the cpu engine.")
+        with reported(self.adapter):
+            return self._rasterizer.blend(scene, camera, options, with_depth)
 
     @contextmanager
     def timed_passes(self) -> Iterator[dict[str, float]]:
@@ -124,7 +130,8 @@ class GpuEngine:
 
     def finish(self) -> None:
         """Block until the GPU is done."""
-        self.device.read(self.device.buffer(16))  # comes after everything before it
+        with reported(self.adapter):
+            self.device.read(self.device.buffer(16))  # comes after everything before it
 
     def release_memory(self) -> None:
         """Free pooled buffers and textures."""
