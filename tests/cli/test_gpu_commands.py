@@ -70,6 +70,11 @@ def test_bench_times_both_engines_and_names_the_adapter(run: Run, ply: Path, gpu
     assert {row["adapter"] for row in on_gpu} == {str(gpu.adapter)} and all(row["median_ms"] > 0 for row in on_gpu)
     assert {row["adapter"] for row in found["rows"] if row["engine"] == "cpu"} == {""}
     assert {"levels", "chunks", "cull", "scan", "scatter", "raster", "winners", "decode"} >= set(on_gpu[0]["passes_ms"])
+    passes = [set(row["fragments_per_pixel"]) for row in on_gpu]
+    assert passes == [{"raster"}, {"blend"}, {"raster", "blend"}, {"raster"}]
+    tested, shaded = on_gpu[0]["fragments_per_pixel"]["raster"]
+    assert tested > shaded > 0
+    assert all(not row["fragments_per_pixel"] for row in found["rows"] if row["engine"] == "cpu")
     names = [ratio["name"] for ratio in found["ratios"]]
     assert names.count("gpu / cpu") == 4 and "raw / reference, gpu" in names
 

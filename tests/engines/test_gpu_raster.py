@@ -241,3 +241,31 @@ def test_what_cannot_be_drawn_is_refused_in_one_line(gpu) -> None:
         gpu.decode(gpu.sample(uploaded, camera, Noise(), OPTIONS), uploaded, home_camera(21, 13), OPTIONS)
     with pytest.raises(RenderError, match="the gpu engine draws up to 8192×8192 px, got 9000×4; use the cpu engine"):
         gpu.sample(uploaded, home_camera(9000, 4), Noise(), OPTIONS)
+
+
+def test_fragments_are_counted_and_hidden_ones_are_not_shaded(gpu, exact_gpu) -> None:
+    """Two surfels that face the camera: the second is shaded where the first was not kept."""
+    camera = Camera(40, 30, 40.0, 40.0, 20.0, 15.0, np.eye(4))
+    scene = Gaussians(
+        means=np.array([[0, 0, 4], [0.5, 0, 2]], dtype=np.float32),
+        scales=np.full((2, 2), 0.2, dtype=np.float32),
+        rotations=np.array([[1, 0, 0, 0]] * 2, dtype=np.float32),
+        opacities=np.array([0.9, 1.0], dtype=np.float32),
+        sh=np.zeros((2, 1, 3), dtype=np.float32),
+    )
+    boxes = []
+    for mean, opacity in zip(scene.means, scene.opacities, strict=True):
+        reach = 40 * 0.2 * np.sqrt(2 * np.log(255 * opacity)) / mean[2]
+        x, y = np.meshgrid(np.arange(40) + 0.5, np.arange(30) + 0.5)
+        boxes.append((np.abs(x - 20 - 40 * mean[0] / mean[2]) < reach) & (np.abs(y - 15) < reach))
+    with gpu.counted_fragments() as found:
+        seen = gpu.sample(gpu.upload(scene), camera, Noise(), OPTIONS).numpy().primitive_id[0]
+        gpu.render(gpu.upload(scene), camera, "reference", OPTIONS)
+    tested = boxes[0].sum() + boxes[1].sum()
+    hidden = (boxes[0] & (seen == 1)).sum()
+    assert hidden > 10
+    assert found["raster"].tolist() == [tested, tested - hidden] and found["blend"].tolist() == [tested, tested]
+    with exact_gpu.counted_fragments() as found:
+        exact_gpu.sample(exact_gpu.upload(scene), camera, Noise(2), OPTIONS)
+    assert found["raster"].tolist() == [2 * tested, 2 * tested]  # its depth is known after shading only
+    np.testing.assert_array_equal(gpu.sample(gpu.upload(scene), camera, Noise(), OPTIONS).numpy().primitive_id[0], seen)

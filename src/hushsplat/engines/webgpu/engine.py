@@ -128,6 +128,20 @@ class GpuEngine:
         finally:
             device.is_timed = False
 
+    @contextmanager
+    def counted_fragments(self) -> Iterator[dict[str, Any]]:
+        """Fragments of each draw in the block, by the name of its pass: how many were tested, and how many shaded.
+
+        Gaussians are drawn in 1024 rounds, and a fragment counts as shaded if it lies before all that the rounds before
+        have drawn: those that a GPU shades that tests depth first. Counting takes much longer than drawing.
+        """
+        found: dict[str, Any] = {}
+        self._rasterizer.fragments = found
+        try:
+            yield found
+        finally:
+            self._rasterizer.fragments = None
+
     def finish(self) -> None:
         """Block until the GPU is done."""
         with reported(self.adapter):

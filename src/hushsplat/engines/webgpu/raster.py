@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import wgpu
+from numpy import ndarray as Array
 
 from hushsplat.engines.webgpu.device import Buffer, Device, Indirect, Part, Pass, Work, declared, groups_of
 from hushsplat.engines.webgpu.handles import GpuImage, GpuObservation, GpuVisibility
@@ -24,9 +25,11 @@ SORTED = 65_536  # buckets of depth of a blended picture
 FOOTPRINTS = 1 << 20  # that are blended in one round
 FOOTPRINT_BYTES = 68  # as lib_stored.wgsl
 ARGUMENT_BYTES, GROUPS_AT = 256, 20  # of a round, as lib_arguments.wgsl, and where its workgroups are
+COUNTED_ROUNDS = 1024  # in which Gaussians are drawn while fragments are counted: the depth test sees each before
 NOTHING = 0xFFFFFFFF
 ROW_GROUPS = 32_768  # workgroups along x before a dispatch becomes two-dimensional
 LESS_DEEP = {"format": "depth32float", "depth_write_enabled": True, "depth_compare": "greater"}  # near / z: reverse
+ANY_DEPTH = {"format": "depth32float", "depth_write_enabled": False, "depth_compare": "always"}
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,15 @@ class Members:
     won_in: Buffer  # the frame in which each Gaussian won last
 
 
+@dataclass(frozen=True)
+class Counter:
+    """Counts fragments."""
+
+    step: Pass
+    found: Buffer  # of each pixel: tested, shaded
+    nearest: Any  # the depth texture that they are tested against
+
+
 class Rasterizer:
     """Draws scenes on one device."""
 
@@ -56,6 +68,7 @@ class Rasterizer:
         self.device, self.exact_depth = device, exact_depth
         quads = np.arange(QUADS, dtype=np.uint16)[:, None] * 4 + np.array([0, 1, 2, 2, 1, 3], dtype=np.uint16)
         self._corners = device.native.create_buffer_with_data(data=quads, usage=wgpu.BufferUsage.INDEX)
+        self.fragments: dict[str, Array] | None = None  # tested and shaded by pass, while they are counted
         self._targets: tuple[Any, dict[tuple[str, str], Any]] = (None, {})  # textures of the picture size drawn last
 
     def sample(self, scene: GpuScene, camera: Camera, noise: Noise, options: RenderOptions) -> GpuVisibility:
@@ -75,28 +88,38 @@ class Rasterizer:
             **declared("raster", scene.constants),
         )
         winners_of = device.compute("winners", **declared("winners", scene.constants))
+        rounds = 1 if self.fragments is None else min(COUNTED_ROUNDS, max(scene.pages[0].count, 1))
+        counter = self._counter("count_raster", scene, camera)
         with device.work() as work:
-            pages = [(page, self._ordered(work, scene, [page], view, NEAR_TO_FAR)) for page in scene.pages]
+            pages = [
+                (page, self._ordered(work, scene, [page], view, NEAR_TO_FAR, (rounds, groups_of(page.count, rounds))))
+                for page in scene.pages
+            ]
             for index in range(noise.samples):
                 time = sequence_index(int(noise.frame), noise.samples, index)
                 levels = self._levels(work, noise.sampler, seed, time)
                 sample = device.uniform("raster", "Sample", salt=key_salt(noise.sampler, seed, time))
-                attachments = (
-                    [_attachment(drawn, NOTHING)],
-                    {"view": depth.create_view(), "depth_clear_value": 0.0, "depth_load_op": "clear"}
-                    | {"depth_store_op": "store"},
-                )
-                with work.render("raster", *attachments) as drawing:
+                for number in range(rounds):
+                    draws: list[dict[str, Any]] = []
                     for page, ordered in pages:
                         bound = {"view": view, "page": page.uniform, "fixed": page.fixed, "ids": page.ids}
-                        bound |= {"sample": sample, "levels": levels, "order": ordered.order}
-                        self._draw(work, drawing, raster, ordered.round(0), **bound)
+                        bound |= {"order": ordered.order, "sample": sample}
+                        draws.append({**bound, "arguments": ordered.round(number)})
+                    load = "load" if number else "clear"
+                    if counter is not None:
+                        with work.render("raster", *_attachments(drawn, depth, load)):
+                            load = "load"  # cleared before it is looked at
+                        self._count(work, counter, draws)
+                    with work.render("raster", *_attachments(drawn, depth, load)) as drawing:
+                        for each in draws:
+                            self._draw(work, drawing, raster, **each, levels=levels)
                 found = device.buffer(plane), device.buffer(plane)
                 for page in scene.pages:
                     bound = {"view": view, "page": page.uniform, "fixed": page.fixed, "drawn": drawn.create_view()}
                     work.run(winners_of, tiles, **bound, place=found[0], depth=found[1])
                 winners[0].append(found[0])
                 winners[1].append(found[1])
+        self._add("raster", counter)
         return GpuVisibility(device, camera.width, camera.height, scene.ids, tuple(winners[0]), tuple(winners[1]))
 
     def blend(
@@ -119,6 +142,7 @@ class Rasterizer:
         picture, alpha = (device.buffer(size * camera.width * camera.height) for size in (16, 4))
         most = max(min(scene.pages[0].count, FOOTPRINTS), 1)
         rounds, footprints = max(groups_of(scene.count, most), 1), device.buffer(FOOTPRINT_BYTES * most)
+        counter = self._counter("count_blend", scene, camera)
         with device.work() as work:
             ordered = self._ordered(work, scene, scene.pages, view, SORTED, (rounds, most), members)
             for number in range(rounds):
@@ -127,10 +151,14 @@ class Rasterizer:
                     bound: dict[str, Any] = {"view": view, "page": page.uniform, "fixed": page.fixed, "sh": page.sh}
                     bound |= {"order": ordered.order, "arguments": arguments, "footprints": footprints}
                     work.run(project, Indirect(ordered.arguments, arguments.offset + GROUPS_AT), **bound)
+                bound = {"view": view, "footprints": footprints, "arguments": arguments}
+                if counter is not None:
+                    self._count(work, counter, [bound])
                 with work.render("blend", [_attachment(each, 0, load) for each in (colors, depths)]) as drawing:
-                    self._draw(work, drawing, step, arguments, view=view, footprints=footprints)
+                    self._draw(work, drawing, step, **bound)
             bound = {"view": view, "colors": colors.create_view(), "depths": depths.create_view()}
             work.run(device.compute("blended"), _tiles(camera), **bound, picture=picture, alpha=alpha)
+        self._add("blend", counter)
         return GpuImage(device, camera.width, camera.height, picture, alpha, has_depth=with_depth)
 
     def decode(
@@ -218,10 +246,32 @@ class Rasterizer:
             work.run(scatter, Indirect(bound["seen"], 0), **bound, histogram=histogram, order=order)
         return Ordered(order, arguments)
 
-    def _draw(self, work: Work, drawing: Any, step: Pass, arguments: Part, /, **resources: Any) -> None:
+    def _draw(self, work: Work, drawing: Any, step: Pass, /, *, arguments: Part, **resources: Any) -> None:
         work.bind(drawing, step, {**resources, "arguments": arguments})
         drawing.set_index_buffer(self._corners, "uint16")
         drawing.draw_indexed_indirect(arguments.buffer.native, arguments.offset)
+
+    def _counter(self, shader: str, scene: GpuScene, camera: Camera) -> Counter | None:
+        """Counts the fragments of a pass, if somebody asks for them."""
+        if self.fragments is None:
+            return None
+        constants = declared(shader, {**scene.constants, "EXACT_DEPTH": self.exact_depth})
+        step = self.device.raster(shader, "fragment", [], ANY_DEPTH, **constants)
+        found = self.device.upload(np.zeros(2 * camera.width * camera.height, dtype=np.uint32))
+        return Counter(step, found, self._target(camera, "depth32float"))
+
+    def _count(self, work: Work, counter: Counter, draws: Sequence[dict[str, Any]]) -> None:
+        """The same draws into nothing: each fragment adds one to its pixel."""
+        nearest = counter.nearest.create_view()
+        with work.render("count", [], {"view": nearest, "depth_read_only": True}) as drawing:
+            for each in draws:
+                more = {"fragments": counter.found, "nearest": nearest}
+                self._draw(work, drawing, counter.step, **each, **more)
+
+    def _add(self, name: str, counter: Counter | None) -> None:
+        if counter is not None and self.fragments is not None:
+            found = self.device.read(counter.found, np.uint32).reshape(-1, 2).astype(np.int64).sum(axis=0)
+            self.fragments[name] = self.fragments.get(name, np.zeros(2, dtype=np.int64)) + found
 
     def _levels(self, work: Work, sampler: str, seed: int, time: int) -> Buffer:
         """The table of keep levels; that of `independent` needs a sort and comes from the host."""
@@ -263,6 +313,12 @@ class Rasterizer:
 def _tiles(camera: Camera) -> tuple[int, int]:
     """Workgroups of 16×16 px."""
     return groups_of(camera.width, 16), groups_of(camera.height, 16)
+
+
+def _attachments(drawn: Any, depth: Any, load: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Those of the stochastic raster: who wins, and near / z."""
+    nearest = {"view": depth.create_view(), "depth_clear_value": 0.0, "depth_load_op": load, "depth_store_op": "store"}
+    return [_attachment(drawn, NOTHING, load)], nearest
 
 
 def _attachment(texture: Any, clear: int, load: str = "clear") -> dict[str, Any]:

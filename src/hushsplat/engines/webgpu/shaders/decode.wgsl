@@ -1,6 +1,8 @@
 // Who was seen becomes what was seen: means over the samples of colour, depth, alpha and the neural view.
 // Runs once for each sample and each page; the first run starts the sums, the last one divides.
 //!include lib_color
+//!include lib_picture
+//!include lib_each_pixel
 
 struct Turn {
     samples: u32,
@@ -27,12 +29,7 @@ fn payload_vector(at: u32) -> vec3f {
     return vec3f(payload[at], payload[at + 1u], payload[at + 2u]);
 }
 
-@compute @workgroup_size(16, 16)
-fn main(@builtin(global_invocation_id) thread: vec3u) {
-    if (thread.x >= view.width || thread.y >= view.height) {
-        return;
-    }
-    let at = thread.y * view.width + thread.x;
+fn each_pixel(px: vec2i, size: vec2i, at: i32) {
     var sum = vec4f(0.0);
     var hits = 0.0;
     var seen = vec4f(0.0);

@@ -1,5 +1,7 @@
 // Who won each pixel, and the winner's own depth there: the plane of the quad only decides who wins.
 //!include lib_project
+//!include lib_picture
+//!include lib_each_pixel
 
 @group(0) @binding(0) var<uniform> view: View;
 @group(0) @binding(1) var<uniform> page: Page;
@@ -8,13 +10,8 @@
 @group(0) @binding(4) var<storage, read_write> place: array<i32>;  // in the scene, -1: nothing
 @group(0) @binding(5) var<storage, read_write> depth: array<f32>;  // 0: nothing
 
-@compute @workgroup_size(16, 16)
-fn main(@builtin(global_invocation_id) thread: vec3u) {
-    if (thread.x >= view.width || thread.y >= view.height) {
-        return;
-    }
-    let at = thread.y * view.width + thread.x;
-    let winner = textureLoad(drawn, vec2i(thread.xy), 0).x;
+fn each_pixel(px: vec2i, size: vec2i, at: i32) {
+    let winner = textureLoad(drawn, px, 0).x;
     if (winner == 0xffffffffu) {
         place[at] = -1;
         depth[at] = 0.0;
@@ -26,5 +23,5 @@ fn main(@builtin(global_invocation_id) thread: vec3u) {
     var f: Footprint;
     _ = project(winner - page.base, &f);
     place[at] = i32(winner);
-    depth[at] = 1.0 / fragment_at(f, vec2f(thread.xy) + 0.5).inverse_depth;
+    depth[at] = 1.0 / fragment_at(f, vec2f(px) + 0.5).inverse_depth;
 }
