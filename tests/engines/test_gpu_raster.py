@@ -9,15 +9,18 @@ from random_scenes import away_from_pixel_borders, crowd, odd_camera
 from ztest import SIGNIFICANT, smallest_p
 
 from hushsplat.engines.base import engine
+from hushsplat.engines.webgpu import denoise
 from hushsplat.engines.webgpu.engine import GpuEngine
 from hushsplat.methods import configure
 from hushsplat.scenes import scene_argument
+from hushsplat.stream import Stream
 from hushsplat.synth import home_camera, room_and_garden, view_cameras
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError, SceneError
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.image import to_bytes
 from hushsplat.types.metrics import psnr
-from hushsplat.types.observation import Visibility
+from hushsplat.types.observation import Observation, Visibility
 from hushsplat.types.options import Noise, RenderOptions
 
 EXACT_WINNERS, PLANE_WINNERS = 0.9995, 0.995
@@ -269,3 +272,19 @@ def test_fragments_are_counted_and_hidden_ones_are_not_shaded(gpu, exact_gpu) ->
         exact_gpu.sample(exact_gpu.upload(scene), camera, Noise(2), OPTIONS)
     assert found["raster"].tolist() == [2 * tested, 2 * tested]  # its depth is known after shading only
     np.testing.assert_array_equal(gpu.sample(gpu.upload(scene), camera, Noise(), OPTIONS).numpy().primitive_id[0], seen)
+
+
+def test_pixels_are_packed_on_the_gpu_as_pictures_are_written(gpu, monkeypatch) -> None:
+    camera = home_camera(33, 21)
+    color = np.random.default_rng(0).uniform(-0.2, 1.2, size=(21, 33, 3)).astype(np.float32)
+    color[0, :6, 0] = [np.nan, np.inf, -np.inf, 0.5, 1.0, 127.4999 / 255]
+    observed = denoise.observation_on(gpu.device, Observation(color, color[..., 0], color[..., 0]), camera)
+    found = observed.image().pixels()
+    assert found.dtype == np.uint8
+    np.testing.assert_array_equal(found, to_bytes(color))
+    reads = []
+    monkeypatch.setattr(gpu.device, "read_native", lambda *given: reads.append(given))
+    stream = Stream(gpu, gpu.upload(room(2)), ["hush", "temporal-zero-shot", "svgf", "raw", "reference"])
+    for _ in range(3):
+        stream.step(camera)
+    assert not reads  # nothing is read back in a stream

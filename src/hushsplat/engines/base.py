@@ -16,6 +16,7 @@ from hushsplat.types.camera import Camera
 from hushsplat.types.errors import EngineError, HushsplatError, RenderError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.image import Image as PlainImage
+from hushsplat.types.image import Pixels
 from hushsplat.types.options import Noise, RenderOptions
 
 ENGINES = {  # name: module that has its class as ENGINE
@@ -102,6 +103,9 @@ class State(Protocol):
 @runtime_checkable
 class Image(Protocol):
     """A finished picture."""
+
+    def pixels(self) -> Pixels:
+        """The colours to show or to encode: bytes, or float32 of an engine that has them at hand."""
 
     def numpy(self) -> PlainImage:
         """Read back."""

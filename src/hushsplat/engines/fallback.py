@@ -64,6 +64,10 @@ class Handle:
         """Read back."""
         return self._owner.tried(lambda: self.now().numpy())
 
+    def pixels(self) -> Any:
+        """Of an image: the colours to show."""
+        return self._owner.tried(lambda: self.now().pixels())
+
     def image(self) -> Handle:
         """Of an observation: the noisy frame itself as a picture."""
         again = self.again

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float32, Int32
+from jaxtyping import Float32, Int32, UInt8
 from numpy import ndarray as Array
 
-from hushsplat.engines.webgpu.device import Buffer, Device
+from hushsplat.engines.webgpu.device import Buffer, Device, groups_of, reported
 from hushsplat.types.image import Image
 from hushsplat.types.observation import Observation, Visibility
 
@@ -45,6 +45,16 @@ class GpuImage:
     alpha: Buffer | None = field(default=None, repr=False)
     has_depth: bool = False
     views: Callable[[], Mapping[str, Float32[Array, "h w _"]]] | None = field(default=None, repr=False)
+
+    def pixels(self) -> UInt8[Array, "h w 3"]:
+        """The colours as bytes, packed on the GPU: a quarter of what float32 takes to read back."""
+        device, tiles = self.device, (groups_of(self.width, 16), groups_of(self.height, 16))
+        with reported(device.adapter):
+            size = device.uniform("present", "Size", width=self.width, height=self.height)
+            rgba8 = device.buffer(4 * self.width * self.height)
+            with device.work() as work:
+                work.run(device.compute("present"), tiles, picture=size, color=self.color, rgba8=rgba8)
+        return np.ascontiguousarray(read_plane(device, rgba8, (self.height, self.width), 4, np.uint8)[..., :3])
 
     def numpy(self) -> Image:
         """Read back."""
