@@ -51,11 +51,13 @@ def _thickened(surfels: Gaussians, columns: int, share: float) -> Gaussians:
 
 def same_winners(gpu, gaussians: Gaussians, camera: Camera, noise: Noise, options: RenderOptions = OPTIONS) -> float:
     """The share of pixels with the winner of the cpu engine; their depths must agree."""
-    found = gpu.sample(gpu.upload(gaussians), camera, noise, options).numpy()
+    uploaded = gpu.upload(gaussians)
+    found = gpu.sample(uploaded, camera, noise, options).numpy()
     expected = cpu().sample(cpu().upload(gaussians), camera, noise, options)
     same = found.primitive_id == expected.primitive_id
     difference = np.abs(found.depth - expected.depth)[same] / np.maximum(expected.depth[same], 1e-6)
-    assert (difference > 1e-3).mean() < 1e-5  # edge-on
+    # Seen edge-on; 16 bits of rotation move the far end of a wall of 40 units by 2 mm.
+    assert (difference > (1e-2 if uploaded.compact else 1e-3)).mean() < 1e-5
     return float(same.mean())
 
 
@@ -77,6 +79,19 @@ def test_odd_gaussians_have_the_winners_of_the_cpu_engine(exact_gpu, columns: in
     scene = away_from_pixel_borders(crowd(rng, camera, columns), camera)
     assert same_winners(exact_gpu, scene, camera, Noise(2, seed=seed)) >= EXACT_WINNERS
     assert same_winners(exact_gpu, scene, camera, Noise(seed=seed), RenderOptions(near=1.5)) >= EXACT_WINNERS
+
+
+@KINDS
+@pytest.mark.parametrize("view", [0, 4])
+def test_the_order_of_centres_has_the_winners_of_the_cpu_engine(gpu, exact_gpu, columns: int, view: int) -> None:
+    camera, options = view_cameras(8, width=160, height=106)[view], replace(OPTIONS, order="center")
+    assert same_winners(exact_gpu, room(columns), camera, Noise(2, seed=3), options) >= EXACT_WINNERS
+    assert same_winners(gpu, room(columns), camera, Noise(2, seed=3), options) >= PLANE_WINNERS
+    found, other = (
+        exact_gpu.sample(exact_gpu.upload(room(columns)), camera, Noise(), each).numpy().primitive_id
+        for each in (options, OPTIONS)
+    )
+    assert (found != other).mean() > 0.05
 
 
 @KINDS

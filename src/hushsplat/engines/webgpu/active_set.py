@@ -20,7 +20,7 @@ from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.settings import ActiveSetSettings
 from hushsplat.spec.state import ACTIVE_SET, StateLayout
 from hushsplat.types.camera import Camera
-from hushsplat.types.errors import DenoiseError
+from hushsplat.types.errors import DenoiseError, EngineError
 from hushsplat.types.options import Noise, RenderOptions
 
 
@@ -61,6 +61,8 @@ def draw(
     settings, device = denoiser.settings, rasterizer.device
     if not isinstance(settings, ActiveSetSettings):
         raise DenoiseError(f"{denoiser.name} takes ActiveSetSettings, got {type(settings).__name__}.")
+    if options.order == "pixel":
+        raise EngineError(f"the gpu engine orders {denoiser.name} by the depth of centres; use the cpu engine.")
     if settings.discovery == "everything":
         return rasterizer.blend(scene, camera, options), ActiveState(denoiser.name, camera, scene, 1, None)
     if state is not None and (state.scene is not scene or state.won_in is None):

@@ -79,21 +79,22 @@ class Rasterizer:
         tiles = _tiles(camera)
         plane = 4 * camera.width * camera.height
         winners: tuple[list[Buffer], list[Buffer]] = ([], [])
+        by_center = options.order == "center"
+        depths = {"EXACT_DEPTH": self.exact_depth and not by_center, "CENTER_DEPTH": by_center}
         raster = device.raster(
             "raster",
-            "exact" if self.exact_depth else "plane",
+            "exact" if depths["EXACT_DEPTH"] else "plane",
             [{"format": "r32uint"}],
             LESS_DEEP,
-            EXACT_DEPTH=self.exact_depth,
+            **depths,
             **declared("raster", scene.constants),
         )
         winners_of = device.compute("winners", **declared("winners", scene.constants))
         rounds = 1 if self.fragments is None else min(COUNTED_ROUNDS, max(scene.pages[0].count, 1))
-        counter = self._counter("count_raster", scene, camera)
+        counter = self._counter("count_raster", scene, camera, **depths)
         with device.work() as work:
             pages = [
-                (page, self._ordered(work, scene, [page], view, NEAR_TO_FAR, (rounds, groups_of(page.count, rounds))))
-                for page in scene.pages
+                (page, self._ordered(work, scene, [page], view, NEAR_TO_FAR, by_center, rounds)) for page in scene.pages
             ]
             for index in range(noise.samples):
                 time = sequence_index(int(noise.frame), noise.samples, index)
@@ -144,7 +145,7 @@ class Rasterizer:
         rounds, footprints = max(groups_of(scene.count, most), 1), device.buffer(FOOTPRINT_BYTES * most)
         counter = self._counter("count_blend", scene, camera)
         with device.work() as work:
-            ordered = self._ordered(work, scene, scene.pages, view, SORTED, (rounds, most), members)
+            ordered = self._ordered(work, scene, scene.pages, view, SORTED, True, rounds, members)
             for number in range(rounds):
                 arguments, load = ordered.round(number), "load" if number else "clear"
                 for page in scene.pages:
@@ -217,15 +218,16 @@ class Rasterizer:
         pages: Sequence[Page],
         view: Buffer,
         buckets: int,
-        rounds: tuple[int, int] = (1, NOTHING),  # how many, and Gaussians of each
+        by_center: bool,  # else by the nearest point
+        rounds: int,  # in which they are drawn
         members: Members | None = None,
     ) -> Ordered:
-        """Find the chunks that may be seen; cull, count, scan, scatter. To be blended: by the depth of the centres."""
+        """Find the chunks that may be seen; cull, count, scan, scatter."""
         device, total = self.device, sum(page.count for page in pages)
         order, histogram = device.buffer(4 * total), device.buffer(4 * buckets)
-        arguments = device.buffer(ARGUMENT_BYTES * rounds[0])
+        arguments = device.buffer(ARGUMENT_BYTES * rounds)
         work.clear(histogram)
-        constants = {"BUCKETS": buckets, "BY_CENTER": buckets == SORTED, "MEMBERS": members is not None}
+        constants = {"BUCKETS": buckets, "BY_CENTER": by_center, "MEMBERS": members is not None}
         cull = device.compute("cull", **constants, **declared("cull", scene.constants))
         found: list[dict[str, Any]] = []
         for page in pages:
@@ -239,7 +241,7 @@ class Rasterizer:
                 bound |= {"membership": members.uniform, "won_in": members.won_in}
             work.run(cull, Indirect(seen, 0), **bound)
             found.append({"page": page.uniform, "seen": seen, "bucket": bucket})
-        scan = device.compute("scan", BUCKETS=buckets, ROUNDS=rounds[0], ROUND=rounds[1])
+        scan = device.compute("scan", BUCKETS=buckets, ROUNDS=rounds, ROUND=max(groups_of(total, rounds), 1))
         work.run(scan, (1, 1), histogram=histogram, arguments=arguments)
         scatter = device.compute("scatter", BUCKETS=buckets)
         for bound in found:
@@ -251,12 +253,11 @@ class Rasterizer:
         drawing.set_index_buffer(self._corners, "uint16")
         drawing.draw_indexed_indirect(arguments.buffer.native, arguments.offset)
 
-    def _counter(self, shader: str, scene: GpuScene, camera: Camera) -> Counter | None:
+    def _counter(self, shader: str, scene: GpuScene, camera: Camera, **depths: bool) -> Counter | None:
         """Counts the fragments of a pass, if somebody asks for them."""
         if self.fragments is None:
             return None
-        constants = declared(shader, {**scene.constants, "EXACT_DEPTH": self.exact_depth})
-        step = self.device.raster(shader, "fragment", [], ANY_DEPTH, **constants)
+        step = self.device.raster(shader, "fragment", [], ANY_DEPTH, **declared(shader, scene.constants), **depths)
         found = self.device.upload(np.zeros(2 * camera.width * camera.height, dtype=np.uint32))
         return Counter(step, found, self._target(camera, "depth32float"))
 

@@ -6,6 +6,8 @@
 
 override EXACT_DEPTH: bool = false;  // each fragment's own depth (entry point `exact`), else the plane through the quad
 
+override CENTER_DEPTH: bool = false;  // that of the centre for all its fragments
+
 struct Sample {
     salt: u32,  // of the primitives' keys
 }
@@ -49,7 +51,13 @@ fn vertex(@builtin(vertex_index) number: u32, @builtin(instance_index) instance:
     var f: Footprint;
     _ = project(index, &f);
     let at = corner(f, number % 4u);
-    var out = varying_of(f, at, select(plane_depth(f, at), 0.5, EXACT_DEPTH), index + page.base);
+    var depth = 0.5;
+    if (CENTER_DEPTH) {
+        depth = f.inverse_depth * view.near;
+    } else if (!EXACT_DEPTH) {
+        depth = plane_depth(f, at);
+    }
+    var out = varying_of(f, at, depth, index + page.base);
     // The table entry of pixel (0, 0), before the mask: the pattern is anchored to the pixel of the centre.
     let anchor = vec2i(floor(clamp(f.center, vec2f(-MAX_CENTER_PX), vec2f(MAX_CENTER_PX))));
     let key = mix32(ids[index] ^ sample.salt);
