@@ -241,7 +241,8 @@ class Rasterizer:
                 bound |= {"membership": members.uniform, "won_in": members.won_in}
             work.run(cull, Indirect(seen, 0), **bound)
             found.append({"page": page.uniform, "seen": seen, "bucket": bucket})
-        scan = device.compute("scan", BUCKETS=buckets, ROUNDS=rounds, ROUND=max(groups_of(total, rounds), 1))
+        filled = groups_of(total, rounds) if buckets == SORTED else 0  # what is blended ends early if few are drawn
+        scan = device.compute("scan", BUCKETS=buckets, ROUNDS=rounds, ROUND=filled)
         work.run(scan, (1, 1), histogram=histogram, arguments=arguments)
         scatter = device.compute("scatter", BUCKETS=buckets)
         for bound in found:
