@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
@@ -15,6 +16,7 @@ from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.stream import MethodLike, Stream
 from hushsplat.types.camera import Camera
 from hushsplat.types.image import Image
+from hushsplat.types.observation import Observation
 from hushsplat.types.options import RenderOptions
 from hushsplat.viewer.protocol import PICTURE, Draw, Side
 from hushsplat.viewer.scene_entry import SceneEntry
@@ -22,6 +24,8 @@ from hushsplat.viewer.scene_entry import SceneEntry
 BAND_PX = 64  # rows of an exact picture per turn: a whole one would block all other clients for seconds
 PIECE_PX = 1 << 20  # pixels times samples of other work per turn
 MAX_SAMPLED_PX = 1 << 25  # pixels times samples of one frame: 64 samples of 800×532, 8 of 2560×1600
+SAME_EYE = 0.02  # radii of the scene that the eye moves before levels of detail are chosen again
+DEPTH_PERCENTILE = 40  # ours: a window in a wall does not count
 PICTURE_BYTES = 12  # of a pixel
 KEPT_PICTURES = 3  # of a client: the last one, one that is being encoded and one that waits
 FRAME_BYTES, VIEW_BYTES = 36, 120  # of a pixel while a frame is drawn: the noisy frame; all views
@@ -37,6 +41,7 @@ class RenderedFrame:
         pictures: RGB of each side.
         scales: what the colours of each side mean; None where they are colours of the scene.
         passes_ms: wall time of each pass, in the order in which they ran.
+        depth: in the middle of the picture, world units; None where nothing is.
     """
 
     camera: Camera
@@ -44,6 +49,7 @@ class RenderedFrame:
     pictures: tuple[Float32[Array, "h w 3"], ...]
     scales: tuple[Scale | None, ...]
     passes_ms: dict[str, float]
+    depth: float | None = None
 
 
 class FrameRenderer:
@@ -51,11 +57,15 @@ class FrameRenderer:
 
     def __init__(self, entry: SceneEntry, weights: DenoiserWeights, options: RenderOptions) -> None:
         self._weights = weights
+        self._entry = entry
         self._has_payload = entry.scene.has_payload
+        self._chosen: tuple[Array, float, float] | None = None  # what the levels of detail were chosen by
         self._stream = Stream(entry.engine, entry.scene, [], options=options, band_px=BAND_PX, piece_px=PIECE_PX)
         self._draw: Draw | None = None
 
-    def render(self, camera: Camera, draw: Draw, number: int, turns: bool = False) -> Iterator[RenderedFrame | None]:
+    def render(
+        self, camera: Camera, draw: Draw, number: int, turns: bool = False, spacing_px: float = 0.0
+    ) -> Iterator[RenderedFrame | None]:
         """The next frame of every side, all from the same noise.
 
         Gives None between the pieces of a slow picture, so that other clients can take turns, and the frame at last.
@@ -66,7 +76,9 @@ class FrameRenderer:
             draw: methods and settings; a method that stays keeps its state.
             number: of the frame; it seeds the noise.
             turns: give turns in every frame, not only between the bands of `exact`.
+            spacing_px: of the Gaussians in the picture, where the scene has levels of detail; 0: the scene itself.
         """
+        self._choose_levels(camera, spacing_px)
         sides = tuple(Side(self._drawn_by(side.method), side.show) for side in draw.sides)
         names = list(dict.fromkeys(side.method for side in sides))
         self._choose(names, draw)
@@ -82,9 +94,23 @@ class FrameRenderer:
                 images = {name: image.numpy() for name, image in zip(names, frame.images, strict=True)}
                 shown = [_shown(images[side.method], side, draw) for side in sides]
                 pictures, scales = tuple(color for color, _ in shown), tuple(scale for _, scale in shown)
-                yield RenderedFrame(camera, sides, pictures, scales, frame.passes_ms)
+                depth = middle_depth(frame.observation, images.values())
+                yield RenderedFrame(camera, sides, pictures, scales, frame.passes_ms, depth)
             elif takes_turns:
                 yield None
+
+    def _choose_levels(self, camera: Camera, spacing_px: float) -> None:
+        """Change what is drawn only when the eye has moved a little: then the set of `hush` starts anew."""
+        if spacing_px <= 0:
+            self._stream.scene, self._chosen = self._entry.scene, None
+            return
+        chosen = (camera.position, camera.fy, spacing_px)
+        before = self._chosen
+        if before is not None and before[1:] == chosen[1:]:
+            moved = float(np.linalg.norm(before[0] - chosen[0]))
+            if moved < SAME_EYE * self._entry.radius:
+                return
+        self._stream.scene, self._chosen = self._entry.scene_at(camera, spacing_px), chosen
 
     def _drawn_by(self, method: str) -> str:
         return drawn_by(method, self._has_payload).name
@@ -108,6 +134,20 @@ def bytes_per_px(draw: Draw, has_payload: bool) -> int:
     states = sum(4 * layout.floats for name in methods if (layout := METHODS[name].layout) is not None)
     views = VIEW_BYTES if any(side.show != PICTURE for side in draw.sides) else 0
     return 2 * states + FRAME_BYTES + len(draw.sides) * PICTURE_BYTES * (1 + KEPT_PICTURES) + views
+
+
+def middle_depth(observation: Any, images: Iterable[Image]) -> float | None:
+    """The depth in the middle of a frame, by what of it is here and knows its depth."""
+    known: list[Image | Observation] = [*images]
+    if isinstance(observation, Observation):
+        known.append(observation)
+    depth, alpha = next(((one.depth, one.alpha) for one in known if one.depth is not None), (None, None))
+    if depth is None or alpha is None:
+        return None
+    height, width = depth.shape
+    middle = (slice(height // 4, -(height // 4) or None, 4), slice(width // 4, -(width // 4) or None, 4))
+    hits = depth[middle][alpha[middle] > 0.5]
+    return float(np.percentile(hits, DEPTH_PERCENTILE)) if len(hits) else None
 
 
 def with_gamma(weights: DenoiserWeights, gamma: float) -> DenoiserWeights:

@@ -21,7 +21,7 @@ from hushsplat.types.camera import Camera
 from hushsplat.types.errors import ViewError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.viewer.connections import Handler
-from hushsplat.viewer.refine import Refiner
+from hushsplat.viewer.refine import Refiner, make_levels
 from hushsplat.viewer.request_checks import is_loopback
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.server import Server
@@ -145,9 +145,17 @@ def tell_progress(viewer: Viewer, share: float) -> None:
 def fill(viewer: Viewer, entry: SceneEntry, refiner: Refiner | None = None) -> None:
     """Show the scene that the pages of `waiting` wait for; the refiner reads finer levels of it from now on."""
     asyncio.run_coroutine_threadsafe(viewer._server.show(entry), viewer._loop).result()
+    _while_resting(viewer, refiner)
+
+
+def _while_resting(viewer: Viewer, refiner: Refiner | None = None) -> None:
+    """Begin what happens while clients rest."""
+    server = viewer._server
     if refiner is not None:
-        run = refiner.run(viewer._server.resting_camera, viewer._server.refine)
-        asyncio.run_coroutine_threadsafe(run, viewer._loop)
+        work = refiner.run(server.resting_camera, server.refine)
+    else:
+        work = make_levels(viewer._service, server.resting_camera, server.refine)
+    asyncio.run_coroutine_threadsafe(work, viewer._loop)
 
 
 def show(
@@ -161,7 +169,9 @@ def show(
 ) -> Viewer:
     """A viewer of this scene; without cameras it finds places."""
     entry = SceneEntry.of(scene.gaussians, scene.name, drawing, options.render, cameras, up, scene.framing)
-    return Viewer(entry, host, port, options)
+    viewer = Viewer(entry, host, port, options)
+    _while_resting(viewer)
+    return viewer
 
 
 def _listen(host: str, port: int | None) -> socket.socket:

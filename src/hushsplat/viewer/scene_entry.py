@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,10 +11,13 @@ from jaxtyping import Float64
 from numpy import ndarray as Array
 
 from hushsplat.engines.base import Engine, Scene
+from hushsplat.engines.cpu.engine import CpuEngine, CpuScene
 from hushsplat.home import Place, find_places
 from hushsplat.types.camera import Camera
+from hushsplat.types.errors import ViewError
 from hushsplat.types.framing import scene_bulk, up_direction
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.levels import Levels
 from hushsplat.types.options import Noise, RenderOptions
 
 SIZE, FOV_Y_DEG = (800, 532), 50.0  # of the pictures that places are chosen by
@@ -36,6 +39,7 @@ class SceneEntry:
         up: unit vector.
         radius: of what the scene shows in detail, world units.
         places: the first is where a page begins.
+        levels: of detail, for moving cameras; None: there are none.
     """
 
     name: str
@@ -45,6 +49,7 @@ class SceneEntry:
     up: Float64[Array, " 3"]
     radius: float
     places: tuple[Place, ...]
+    levels: Levels | None = None
 
     @staticmethod
     def of(
@@ -74,6 +79,20 @@ class SceneEntry:
         if not places:
             places = find_places(framing, *SIZE, up=upward, fov_y_deg=FOV_Y_DEG, count=PLACES, on=engine)
         return SceneEntry(name, gaussians, engine, engine.upload(gaussians, options), upward, radius, tuple(places))
+
+    def with_levels(self, options: RenderOptions, on_leaf: Callable[[], None] = lambda: None) -> SceneEntry:
+        """The same scene with levels of detail; the cpu engine alone can draw them."""
+        if not isinstance(self.engine, CpuEngine):
+            raise ViewError(f"the {self.engine.name} engine draws no levels of detail.")
+        levels = Levels.of(self.gaussians, on_leaf)
+        scene = self.engine.upload(levels.gaussians, options, levels.group).showing(levels.finest)
+        return replace(self, gaussians=levels.scene, scene=scene, levels=levels)
+
+    def scene_at(self, camera: Camera, spacing_px: float) -> Scene:
+        """What is drawn while the camera moves: where there are levels, only as much detail as is seen."""
+        if self.levels is None or spacing_px <= 0 or not isinstance(self.scene, CpuScene):
+            return self.scene
+        return self.scene.showing(self.levels.seen_by(camera, spacing_px))
 
     def point_at(self, camera: Camera, x: float, y: float, options: RenderOptions) -> list[float] | None:
         """The world point of the surface at a pixel (0..1 of width and height), None where most samples miss."""

@@ -73,7 +73,9 @@ class Server:
     async def refine(self, entry: SceneEntry) -> None:
         """Go on with another level of detail of the scene."""
         for session in self._replace(entry):
-            await session.send({"type": "refined", "gaussians": len(entry.gaussians)})
+            await session.send(
+                {"type": "refined", "gaussians": len(entry.gaussians), "levels": entry.levels is not None}
+            )
 
     def _replace(self, entry: SceneEntry) -> list[Session]:
         before, self._service.entry = self._service.entry, entry

@@ -68,11 +68,13 @@ class RenderService:
         self.options = options
         self.weights = default_weights() if options.weights is None else options.weights
         self.files_open = 0
+        self._closing = False
         self.videos_running = 0  # pages do not refine their pictures beside one
         self.memory = MemoryBudget(options.max_memory_bytes or default_budget())
         self.drawing = Drawing()
         self._encoding = ThreadPoolExecutor(2, "hushsplat-encode")
         self._reading = ThreadPoolExecutor(1, "hushsplat-read")
+        self._preparing = ThreadPoolExecutor(1, "hushsplat-levels")
         self._videos = ThreadPoolExecutor(2, "hushsplat-video")
         sweep(Path(tempfile.gettempdir()))  # half uploads of viewers that were killed
         self._folder = tempfile.TemporaryDirectory(prefix=f"hushsplat-view-{own_tag()}-")
@@ -97,6 +99,10 @@ class RenderService:
         """Run work that reads files; one at a time, because it may take much memory."""
         return await _result_of(self._reading, work)
 
+    async def prepare(self, work: Callable[[], Result]) -> Result:
+        """Run work that makes moving pictures of the scene faster; nobody waits for it."""
+        return await _result_of(self._preparing, work)
+
     async def make_video(self, work: Callable[[], Result]) -> Result:
         """Run work that makes a video; two at a time, others wait."""
         self.videos_running += 1
@@ -110,14 +116,20 @@ class RenderService:
         with suppress(ServiceClosed):
             await self.draw(self.entry.engine.release_memory)
 
+    def check_open(self) -> None:
+        """Raises when the viewer is closing: for long work in a thread."""
+        if self._closing:
+            raise ServiceClosed
+
     def new_file(self, suffix: str) -> Path:
         """A random name in the service's folder; nothing of it comes from a page."""
         return Path(self._folder.name) / f"{secrets.token_hex(16)}{suffix}"
 
     def close(self) -> None:
         """Wait for running work, drop what is queued, and remove all files."""
+        self._closing = True
         self.drawing.close()  # first: a video waits for frames
-        for pool in (self._videos, self._encoding, self._reading):
+        for pool in (self._videos, self._encoding, self._reading, self._preparing):
             pool.shutdown(wait=True, cancel_futures=True)
         self._folder.cleanup()
 

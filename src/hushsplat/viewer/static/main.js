@@ -93,7 +93,10 @@ connection.addEventListener("progress", ({ detail }) => {
   $("loading-share").value = detail.share;
   $("loading-percent").textContent = `${Math.round(100 * detail.share)} %`;
 });
-connection.addEventListener("refined", ({ detail }) => panel.showCount(detail.gaussians));
+connection.addEventListener("refined", ({ detail }) => {
+  panel.showCount(detail.gaussians);
+  panel.hasLevels = detail.levels;
+});
 connection.addEventListener("error", ({ detail }) => showError(detail.message));
 connection.addEventListener("full", ({ detail }) => showError(detail.message));
 connection.addEventListener("video", ({ detail }) => timeline.showVideoState(detail));
