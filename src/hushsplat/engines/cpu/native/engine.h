@@ -17,6 +17,7 @@ struct DenoiseStep;   // denoise.h
 struct BaselineStep;  // baselines.h
 struct SvgfSettings;
 struct ActiveJob;  // active_set.h
+struct MemberJob;
 struct RandomLevels;
 
 constexpr int kChunk = 128;  // Gaussians per chunk: neighbours in space, projected together
@@ -127,10 +128,16 @@ struct Scene {
     Buffer<float> nearest;                          // [chunk][kChunk], largest 1 / depth in the footprint
     Buffer<ChunkReach> reach;                       // [chunk]
     Buffer<uint8_t> flags;                          // [chunk][kChunk]
+    Buffer<uint8_t> won;                            // [chunk]: bit 0 in the last noisy frame, bit 1 in this one
     std::unique_ptr<std::atomic<uint8_t>[]> state;  // 0 not projected, 1 in work, 2 done, 3 in work and waited for
     FrameLock frame_mutex;                          // one frame at a time
 
     size_t bytes() const;
+};
+
+// Where a chunk can be in the picture, px, exclusive ends.
+struct ChunkBox {
+    int x0, x1, y0, y1;
 };
 
 // Which chunks each tile has to look at, front to back.
@@ -139,6 +146,7 @@ struct TileLists {
     std::vector<size_t> begin;        // [tiles + 1] into `chunk`
     std::vector<int> chunk;           // chunk indices
     std::vector<float> inverse_near;  // [chunk]: 1 / (least depth at which the chunk can be hit)
+    std::vector<ChunkBox> box;        // [chunk]: px, of those that are in the picture
 };
 
 // `shown` says which groups are drawn; null: all.
@@ -170,6 +178,9 @@ struct FragmentTape {
     int width = 0, height = 0;  // px, of the picture
 };
 
+// By which depth a pixel's fragments are in front of each other: their own, or that of their Gaussians' centres.
+enum class Order { pixel, center };
+
 struct SortedOutput {
     float* color;     // [h][w][3]
     float* alpha;     // [h][w]
@@ -179,6 +190,7 @@ struct SortedOutput {
     FragmentTape* tape = nullptr;  // what the gradient of per-pixel order needs, or null
     float* geometry = nullptr;     // [h][w][kGeometry], sums of weight · value, or null; normals are of surfels
     float stop = 1e-8f;  // transmittance behind which per-pixel order takes nothing more: it cannot be told from none
+    const MemberJob* set = nullptr;  // of per-pixel order: draws these Gaussians alone
 };
 
 // Derivatives of a loss by what a raster has drawn, in and what they are by the Gaussians, out.
@@ -217,7 +229,7 @@ struct Kernels {
     void (*project)(Scene&, const Camera&, int chunk);
     // `levels` is [kTable] and `sequence` the hashed seed of the primitive keys, one of each per sample.
     void (*stochastic)(Scene&, const Camera&, const TileLists&, const float* levels, const uint32_t* sequence,
-                       int samples, int threads, int32_t* id, float* depth);
+                       int samples, Order, int threads, int32_t* id, float* depth);
     void (*sorted)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
     void (*exact)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
     void (*sorted_gradient)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const GradientJob&);

@@ -145,6 +145,8 @@ Scene::Scene(const float* means, const float* scales, const float* rotations, co
     box.resize((size_t)chunks * 4 * kChunk);
     nearest.resize((size_t)chunks * kChunk);
     flags.resize((size_t)chunks * kChunk);
+    won.resize(chunks);
+    std::memset(won.get(), 0, chunks);
     reach.resize(chunks);
     state.reset(new std::atomic<uint8_t>[chunks]);
     for (int chunk = 0; chunk < chunks; ++chunk)
@@ -205,7 +207,7 @@ void Scene::refresh(const float* means, const float* scales, const float* rotati
 
 size_t Scene::bytes() const {
     return fixed.bytes() + id.bytes() + chunk_group.size() * sizeof(int32_t) + bounds.size() * sizeof(Bounds) + projected.bytes() + box.bytes() +
-           nearest.bytes() + flags.bytes() + reach.bytes() + chunks;
+           nearest.bytes() + flags.bytes() + reach.bytes() + 2 * chunks;
 }
 
 namespace {
@@ -268,6 +270,7 @@ void begin_frame(Scene& scene, const Camera& camera, TileLists& lists, const uin
     const int tiles = lists.columns * lists.rows;
     lists.begin.assign(tiles + 1, 0);
     lists.inverse_near.assign(scene.chunks, 0);
+    lists.box.resize(scene.chunks);
 
     struct Seen {
         float least;
@@ -283,6 +286,7 @@ void begin_frame(Scene& scene, const Camera& camera, TileLists& lists, const uin
         float least;
         if (!chunk_box(scene.bounds[chunk], camera, box, &least)) continue;
         lists.inverse_near[chunk] = kNearer / least;
+        lists.box[chunk] = {box[0], box[1], box[2], box[3]};
         seen.push_back({least, chunk, {box[0] / kTile, (box[1] - 1) / kTile, box[2] / kTile, (box[3] - 1) / kTile}});
     }
     std::sort(seen.begin(), seen.end(),
