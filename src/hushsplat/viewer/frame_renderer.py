@@ -13,11 +13,12 @@ from numpy import ndarray as Array
 from hushsplat.methods import LEARNED, METHODS, adjusted, configure, drawn_by
 from hushsplat.spec.views import Scale, view_picture
 from hushsplat.spec.weights import DenoiserWeights
-from hushsplat.stream import MethodLike, Stream
+from hushsplat.stream import MethodLike, Stream, StreamFrame
 from hushsplat.types.camera import Camera
 from hushsplat.types.image import Image
 from hushsplat.types.observation import Observation
 from hushsplat.types.options import RenderOptions
+from hushsplat.viewer.backdrop import behind, needs_alpha
 from hushsplat.viewer.protocol import PICTURE, Draw, Side
 from hushsplat.viewer.scene_entry import SceneEntry
 
@@ -61,7 +62,9 @@ class FrameRenderer:
         self._has_payload = entry.scene.has_payload
         self._chosen: tuple[Array, float, float] | None = None  # what the levels of detail were chosen by
         self._stream = Stream(entry.engine, entry.scene, [], options=options, band_px=BAND_PX, piece_px=PIECE_PX)
+        self._options = options
         self._draw: Draw | None = None
+        self.environment: Float32[Array, "h w 3"] | None = None  # behind the scene, if the page asks for it
 
     def render(
         self, camera: Camera, draw: Draw, number: int, turns: bool = False, spacing_px: float = 0.0
@@ -92,7 +95,7 @@ class FrameRenderer:
         for frame in self._stream.parts(camera, with_views=with_views):
             if frame is not None:
                 images = {name: image.numpy() for name, image in zip(names, frame.images, strict=True)}
-                shown = [_shown(images[side.method], side, draw) for side in sides]
+                shown = [self._shown(images[side.method], frame, side, draw) for side in sides]
                 pictures, scales = tuple(color for color, _ in shown), tuple(scale for _, scale in shown)
                 depth = middle_depth(frame.observation, images.values())
                 yield RenderedFrame(camera, sides, pictures, scales, frame.passes_ms, depth)
@@ -118,8 +121,26 @@ class FrameRenderer:
     def _choose(self, names: list[str], draw: Draw) -> None:
         if draw == self._draw:
             return
+        background = self._options.background
+        if needs_alpha(draw):
+            background = (0.0, 0.0, 0.0)  # what is behind is added with the alpha
+        elif isinstance(draw.background, tuple):
+            background = draw.background[0]
+        self._stream.options = replace(self._options, background=background)
         self._stream.replace_methods([self._configured(name, draw) for name in names])
         self._draw = draw
+
+    def _shown(
+        self, image: Image, frame: StreamFrame, side: Side, draw: Draw
+    ) -> tuple[Float32[Array, "h w 3"], Scale | None]:
+        if side.show != PICTURE:
+            view = view_picture(image, side.show, draw.settings)
+            return view.color, view.scale
+        if not needs_alpha(draw):
+            return image.color, None
+        alpha = frame.observation.numpy().alpha if image.alpha is None else image.alpha
+        up = self._entry.up
+        return behind(image.color, alpha, frame.camera, up, draw.background, self.environment), None
 
     def _configured(self, name: str, draw: Draw) -> MethodLike:
         if name not in LEARNED:
@@ -153,10 +174,3 @@ def middle_depth(observation: Any, images: Iterable[Image]) -> float | None:
 def with_gamma(weights: DenoiserWeights, gamma: float) -> DenoiserWeights:
     """The same weights with another scalar in the gate."""
     return DenoiserWeights({**weights.tensors, "gate.gamma": np.array(gamma, dtype=np.float32)})
-
-
-def _shown(image: Image, side: Side, draw: Draw) -> tuple[Float32[Array, "h w 3"], Scale | None]:
-    if side.show == PICTURE:
-        return image.color, None
-    view = view_picture(image, side.show, draw.settings)
-    return view.color, view.scale

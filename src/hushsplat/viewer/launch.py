@@ -18,6 +18,7 @@ from aiohttp import web
 from hushsplat.engines.base import Engine
 from hushsplat.scenes import NamedScene
 from hushsplat.types.camera import Camera
+from hushsplat.types.capture import View
 from hushsplat.types.errors import ViewError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.viewer.connections import Handler
@@ -160,7 +161,7 @@ def _while_resting(viewer: Viewer, refiner: Refiner | None = None) -> None:
 
 def show(
     scene: NamedScene,
-    cameras: Sequence[tuple[str, Camera]],
+    cameras: Sequence[tuple[str, Camera]] | Sequence[View],
     up: Any,
     host: str,
     port: int | None,

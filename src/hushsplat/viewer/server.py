@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,17 +16,24 @@ from hushsplat.types.errors import HushsplatError, ViewError
 from hushsplat.viewer import protocol
 from hushsplat.viewer.connections import Connections, Download, add_headers, connection_limit
 from hushsplat.viewer.request_checks import RateLimit, refusal
-from hushsplat.viewer.scene_entry import SceneEntry
+from hushsplat.viewer.scene_entry import THUMBNAIL_PX, SceneEntry
 from hushsplat.viewer.scene_info import hello_message
 from hushsplat.viewer.service import RenderService
 from hushsplat.viewer.session import Session
-from hushsplat.viewer.uploads import parsed_json, read_dropped_scene, read_dropped_track, received
+from hushsplat.viewer.uploads import (
+    parsed_json,
+    read_dropped_environment,
+    read_dropped_scene,
+    read_dropped_track,
+    received,
+)
 from hushsplat.viewer.videos import Video, VideoRequest
 
 MAX_FRAME_BYTES = 16 << 20  # of a WebSocket message: longer ones are refused by closing the connection
 MESSAGES_PER_S, MESSAGES_AT_ONCE = 600.0, 1200.0  # a page on a fast screen sends two for each of 240 frames
 ERRORS_PER_S, ERRORS_AT_ONCE = 10.0, 50.0
 HEARTBEAT_S = 20.0  # a client that does not answer for so long is disconnected
+MAX_PHOTOGRAPH_PX = 1920  # width as it is sent to the page
 STATIC = Path(str(files("hushsplat").joinpath("viewer", "static")))
 
 
@@ -101,8 +109,11 @@ class Server:
         app.router.add_get("/ws", self._socket)
         app.router.add_post("/scene", self._open_scene)
         app.router.add_post("/track", self._open_track)
+        app.router.add_post("/environment", self._open_environment)
         app.router.add_post("/video", self._start_video)
         app.router.add_get("/video/{id}", self._fetch_video)
+        app.router.add_get(r"/place/{index:\d{1,4}}", self._fetch_place)
+        app.router.add_get(r"/photograph/{index:\d{1,4}}", self._fetch_photograph)
         app.router.add_static("/static/", STATIC)
         app.on_response_prepare.append(add_headers)
         app.on_shutdown.append(self._close)
@@ -198,6 +209,25 @@ class Server:
             track = await read_dropped_track(request, self._service)
         return web.Response(text=track, content_type="application/json")
 
+    async def _fetch_place(self, request: web.Request) -> web.StreamResponse:
+        entry, index = self._session(request).entry, int(request.match_info["index"])
+        if index < len(entry.photographs):
+            body = await self._service.read(lambda: entry.photograph(index, THUMBNAIL_PX))
+        else:
+            body = await self._service.draw(lambda: entry.thumbnail(index, self._service.options.render))
+        return web.Response(body=body, content_type="image/jpeg")
+
+    async def _fetch_photograph(self, request: web.Request) -> web.StreamResponse:
+        entry, index = self._session(request).entry, int(request.match_info["index"])
+        body = await self._service.read(lambda: entry.photograph(index, MAX_PHOTOGRAPH_PX))
+        return web.Response(body=body, content_type="image/jpeg")
+
+    async def _open_environment(self, request: web.Request) -> web.StreamResponse:
+        session = self._session(request)
+        with session.uploading():
+            session.set_environment(await read_dropped_environment(request, self._service))
+        return web.json_response({})
+
     async def _start_video(self, request: web.Request) -> web.StreamResponse:
         session = self._session(request)
         with session.uploading():
@@ -209,6 +239,7 @@ class Server:
             raise ViewError("a video is being made already; cancel it first.")
         if before is not None:
             await before.discard()
+        wanted = replace(wanted, environment=session.environment)
         video = self._videos[session.id] = Video(self._service, wanted, session.send)
         return web.json_response({"id": video.id, "frames": len(wanted.track)})
 

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
+from jaxtyping import Float32
+from numpy import ndarray as Array
+
 from hushsplat.engines.cpu.engine import Cancel, Cancelled
 from hushsplat.methods import METHODS, drawn_by
 from hushsplat.types.camera import Camera
@@ -20,7 +23,7 @@ from hushsplat.types.errors import HushsplatError, ViewError
 from hushsplat.viewer import protocol
 from hushsplat.viewer.drawing import ServiceClosed
 from hushsplat.viewer.encoding import jpeg, screenshot
-from hushsplat.viewer.frame_renderer import RenderedFrame, bytes_per_px
+from hushsplat.viewer.frame_renderer import FrameRenderer, RenderedFrame, bytes_per_px
 from hushsplat.viewer.pace import Pace, Step
 from hushsplat.viewer.protocol import Draw, Look, Message, Side
 from hushsplat.viewer.scene_entry import SceneEntry
@@ -114,7 +117,8 @@ class Session:
         self.entry = service.entry
         self.draw = Draw((Side(drawn_by(service.options.method, self.entry.scene.has_payload).name),))
         self._connection = connection
-        self._renderer = service.new_renderer(self.entry)
+        self.environment: Float32[Array, "h w 3"] | None = None  # a background that the page has sent
+        self._renderer = self._new_renderer(service.entry)
         self._pace = self._new_pace()
         self._look: Look | None = None
         self._moved_at = -STILL_AFTER_S
@@ -177,9 +181,19 @@ class Session:
     def refine(self, entry: SceneEntry) -> None:
         """Go on with the same scene in another level of detail."""
         self.entry = entry
-        self._renderer = self.service.new_renderer(entry)
+        self._renderer = self._new_renderer(entry)
         self._pace = self._new_pace()
         self._restart()
+
+    def set_environment(self, environment: Float32[Array, "h w 3"]) -> None:
+        """A picture all around, for the background."""
+        self.environment = self._renderer.environment = environment
+        self._restart()
+
+    def _new_renderer(self, entry: SceneEntry) -> FrameRenderer:
+        renderer = self.service.new_renderer(entry)
+        renderer.environment = self.environment
+        return renderer
 
     def _new_pace(self) -> Pace:
         return Pace(has_levels=self.entry.levels is not None)
@@ -220,6 +234,8 @@ class Session:
             entry = self.entry
             place = await self.service.read(lambda: entry.home(message.up))
             await self.send({"type": "home", "place": place_info(place)})
+        elif isinstance(message, protocol.Walls):
+            await self._answer_walls(message)
         elif isinstance(message, protocol.CloseFile):
             self.show(self.service.entry)
             await self.send_scene()
@@ -269,7 +285,7 @@ class Session:
 
     def _shrink(self) -> None:
         """Others need memory: drop the history, and draw again with fewer pixels. Called in any thread."""
-        self._renderer = self.service.new_renderer(self.entry)
+        self._renderer = self._new_renderer(self.entry)
         self._last = None
         if self._loop is not None:
             with suppress(RuntimeError):  # the viewer is closing
@@ -281,6 +297,13 @@ class Session:
             raise ViewError("the message 'probe' was refused: send a 'look' first.")
         point = await self.service.draw(lambda: entry.point_at(camera, message.x, message.y, options))
         await self.send({"type": "probe", "request": message.request, "point": point})
+
+    async def _answer_walls(self, message: protocol.Walls) -> None:
+        entry, options = self.entry, self.service.options.render
+        faces = await self.service.draw(lambda: entry.surroundings(message.point, message.near, options))
+        rounded = [float(f"{far:.4g}") if math.isfinite(far) else 0 for far in faces.ravel()]
+        point = message.point.tolist()
+        await self.send({"type": "walls", "point": point, "near": message.near, "size": faces.shape[1], "far": rounded})
 
     async def _answer_shot(self, message: protocol.Shot) -> None:
         last = self._last

@@ -12,7 +12,7 @@ export const HELP = [
   ]],
   ["Places", [
     ["O F", "orbit, fly"],
-    ["H", "home: first camera, orbit, up as it was"],
+    ["H", "home: first camera, up as it was; in a room you look around, else you orbit"],
     ["1 … 6", "front, right, back, left, top, below"],
     ["[ ]", "place before, next place"],
     ["U", "another axis is up"],
@@ -21,6 +21,7 @@ export const HELP = [
   ["Picture", [
     ["M", "next method, ⇧M the one before"],
     ["X", "compare two methods"],
+    ["J", "the photograph beside the picture, with a capture"],
     [", .", "move the divider"],
     ["V", "views: intermediate results of temporal, ⇧V back"],
     ["G", "settings and times"],

@@ -1,6 +1,6 @@
 // Connects input, the server's messages and the page.
 import { Camera } from "./camera.js";
-import { Connection } from "./connection.js";
+import { address, Connection } from "./connection.js";
 import { Controls, typing } from "./controls.js";
 import { download, trackInPng, upload } from "./files.js";
 import { fillHelp } from "./help.js";
@@ -67,6 +67,7 @@ stage.addEventListener("shown", ({ detail: header }) => {
   clearTimeout(restTimer);
   const rests = !header.moving && header.still_frames >= header.still_limit;
   if (rests) restTimer = setTimeout(() => panel.showResting(), 1500);
+  if (!header.moving && controls.mode === "orbit" && !camera.knowsWalls) askForWalls();
 });
 
 // --- messages of the server
@@ -85,6 +86,7 @@ connection.addEventListener("scene", ({ detail: scene }) => {
   camera.radius = scene.radius;
   if (!before || before.name !== scene.name || before.gaussians !== scene.gaussians) {
     camera.up = scene.up;
+    controls.setMode(scene.inside ? "fly" : "orbit");
     if (before || !openLink()) visit(scene.places[0], 0);
   }
   sendDraw();
@@ -103,6 +105,14 @@ connection.addEventListener("video", ({ detail }) => timeline.showVideoState(det
 connection.addEventListener("home", ({ detail: { place } }) => visit(place));
 connection.addEventListener("away", () => { $("offline").hidden = false; });
 
+// --- walls that the eye does not pass through while it turns about the pivot
+
+function askForWalls() {
+  camera.walls = { point: camera.pivot, near: camera.distance / 2, far: null }; // asked for
+  connection.send({ type: "walls", point: camera.pivot, near: camera.walls.near });
+}
+connection.addEventListener("walls", ({ detail: { point, near, size, far } }) => { camera.walls = { point, near, size, far }; });
+
 // --- places
 
 function visit(place, seconds) {
@@ -115,6 +125,40 @@ function visit(place, seconds) {
 }
 panel.addEventListener("place", ({ detail: place }) => visit(place));
 
+// --- the photograph of a place on the second side, while the camera stands where it was taken
+
+let photographs = 0; // requests
+/** The place that the camera is at, with a photograph; -1 if there is none. */
+function photographedPlace() {
+  const { matrix } = camera, near = (place) => place.world_from_camera.every((row, i) => row.every((v, j) => Math.abs(v - matrix[i][j]) < 1e-5 * (1 + camera.radius)));
+  return panel.scene ? panel.scene.places.slice(0, panel.scene.lenses.length).findIndex(near) : -1;
+}
+async function showPhotograph() {
+  const index = $("photograph").checked ? photographedPlace() : -1;
+  if (index < 0) return void (stage.photograph = null);
+  const request = photographs += 1, lens = panel.scene.lenses[index];
+  const answer = await fetch(address(`photograph/${index}`, { session }));
+  if (!answer.ok) return void showError((await answer.json()).error);
+  const bitmap = await createImageBitmap(await answer.blob());
+  if (request !== photographs || photographedPlace() !== index) return bitmap.close();
+  const [width, height, fx, fy, cx, cy] = lens, half = Math.tan((camera.fov * Math.PI) / 360);
+  const across = (x) => 0.5 + (x - cx) / fx / (2 * half * stage.aspect), down = (y) => 0.5 + (y - cy) / fy / (2 * half);
+  stage.photograph = { bitmap, index, box: [across(0), down(0), across(width), down(height)] };
+}
+let photographTimer = 0;
+function photographSoon() {
+  photographs += 1;
+  if (stage.photograph) stage.photograph = null;
+  clearTimeout(photographTimer);
+  if ($("photograph").checked) photographTimer = setTimeout(showPhotograph, 60); // when a flight has ended
+}
+camera.addEventListener("change", photographSoon);
+stage.addEventListener("resize", photographSoon);
+panel.addEventListener("photograph", () => {
+  if ($("photograph").checked && photographedPlace() < 0) panel.goTo(Number($("place").value));
+  showPhotograph();
+});
+
 /** The first place; if the user chose another up direction, a camera that frames the scene with it. */
 function home() {
   const { scene } = panel;
@@ -124,7 +168,7 @@ function home() {
 }
 function reset() {
   camera.up = panel.scene.up;
-  controls.setMode("orbit");
+  controls.setMode(panel.scene.inside ? "fly" : "orbit");
   home();
 }
 
@@ -208,12 +252,23 @@ async function openFile(file) {
     showError(error.message);
   }
 }
-function chooseFile(kinds = "") {
+panel.addEventListener("environment", () => chooseFile(".jpg,.jpeg,.png,.webp", async (file) => {
+  try {
+    await upload("environment", file, session);
+    panel.showEnvironment();
+  } catch (error) {
+    showError(error.message);
+  }
+}));
+let onFile = openFile; // what to do with the file that is chosen
+function chooseFile(kinds = "", then = openFile) {
+  onFile = then;
   $("file").accept = kinds || ".ply,.splat,.spz,.sog,.json,.csv,.png";
   $("file").click();
 }
 $("file").onchange = () => {
-  if ($("file").files[0]) openFile($("file").files[0]);
+  if ($("file").files[0]) onFile($("file").files[0]);
+  onFile = openFile;
   $("file").value = "";
 };
 let dragDepth = 0;
@@ -235,6 +290,7 @@ function toggleSettings(open = $("panel").hidden) {
   $("panel").hidden = !open;
   $("settings").setAttribute("aria-expanded", open);
   document.body.classList.toggle("panel", open);
+  panel.showThumbnails();
 }
 async function copyLink() {
   writeLink();
@@ -264,6 +320,7 @@ $("video-cancel").onclick = () => connection.send({ type: "cancel-video" });
 const KEYS = {
   o: () => controls.setMode("orbit"), f: () => controls.setMode("fly"), h: reset, l: () => camera.flyTo(camera.leveled()),
   "[": () => panel.stepPlace(-1), "]": () => panel.stepPlace(1), u: () => panel.nextUp(),
+  j: () => { if (panel.scene.lenses.length) $("photograph").click(); else note("this scene came without photographs; start the viewer with --capture"); },
   m: () => panel.nextMethod(1), M: () => panel.nextMethod(-1), x: () => panel.toggleSplit(), v: () => panel.nextView(1), V: () => panel.nextView(-1),
   ",": () => stage.move(-0.03), ".": () => stage.move(0.03), g: () => toggleSettings(),
   t: () => timeline.toggle(), b: () => timeline.toggleRecording(), " ": () => timeline.togglePlay(), k: () => timeline.addKey(),
