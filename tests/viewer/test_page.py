@@ -93,7 +93,7 @@ def test_drag_orbits_about_the_pivot(page: Page) -> None:
     wait_for_frame(page, "frame.sequence === hushsplat.sequence()")
     assert np.linalg.norm(pose(page)[:3, 3] - before[:3, 3]) > 0.1
     assert np.allclose(page.evaluate("() => hushsplat.camera.pivot"), pivot)
-    assert np.isclose(page.evaluate("() => hushsplat.camera.distance"), distance)
+    assert 0.5 * distance <= page.evaluate("() => hushsplat.camera.distance") <= 1.0001 * distance  # before a wall
     assert psnr(picture(page), seen) < 25
 
 

@@ -153,6 +153,9 @@ class Server:
             return socket
         session = Session(self._service, connection)
         self._sessions[session.id] = session
+        kept = self._service.kept.take(request.query.get("file", ""))
+        if kept is not None:
+            session.show(kept)
         self._sockets.add(socket)
         try:
             await connection.send_json(hello_message(self._service, session.draw))
@@ -165,7 +168,9 @@ class Server:
             video = self._videos.pop(session.id, None)
             if video is not None:
                 await video.discard()
+            session.keep_file()
             await session.close()
+            self._service.kept.forget_old()
             if not self._sessions:
                 await self._service.release_memory()
         return socket

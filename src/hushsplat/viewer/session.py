@@ -117,6 +117,7 @@ class Session:
         self.entry = service.entry
         self.draw = Draw((Side(drawn_by(service.options.method, self.entry.scene.has_payload).name),))
         self._connection = connection
+        self.file: str | None = None  # key of the dropped scene that is shown
         self.environment: Float32[Array, "h w 3"] | None = None  # a background that the page has sent
         self._renderer = self._new_renderer(service.entry)
         self._pace = self._new_pace()
@@ -172,11 +173,18 @@ class Session:
     def show(self, entry: SceneEntry) -> None:
         """Show another scene from now on, without history."""
         if self.entry is not self.service.entry:
-            self.service.files_open -= 1
-            self.service.memory.release(self.entry)
+            self.service.close_file(self.entry)
+        self.file = None
         if entry is not self.service.entry:
             self.service.files_open += 1
+            self.file = secrets.token_urlsafe(16)
         self.refine(entry)
+
+    def keep_file(self) -> None:
+        """The page has gone: keep its dropped scene for a while, it may only be loading again."""
+        if self.file is not None:
+            self.service.kept.keep(self.file, self.entry)
+            self.file, self.entry = None, self.service.entry
 
     def refine(self, entry: SceneEntry) -> None:
         """Go on with the same scene in another level of detail."""
@@ -252,7 +260,7 @@ class Session:
             return
         info = await self.service.draw(lambda: scene_info(entry, options))
         own = entry is self.service.entry
-        await self.send({"type": "scene", "session": self.id, "own": own, **info})
+        await self.send({"type": "scene", "session": self.id, "own": own, "file": self.file, **info})
 
     def _handle_look(self, look: Look) -> None:
         before = self._look

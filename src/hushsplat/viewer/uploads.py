@@ -38,6 +38,7 @@ async def read_dropped_scene(request: web.Request, service: RenderService) -> Sc
     limit = service.options.max_upload_bytes
     if limit == 0:
         raise ViewError("this viewer takes no files; start it with --max-upload-mb.")
+    service.kept.forget_old(all_of_them=service.files_open >= service.options.max_files)
     if service.files_open >= service.options.max_files:
         raise ViewError(f"{name}: {service.files_open} dropped scenes are open already; close one first.")
     path = service.new_file("")

@@ -15,10 +15,17 @@ export class Connection extends EventTarget {
   #socket = null;
   #wait = FIRST_WAIT_MS;
 
+  /** The key of a dropped scene, by which the server knows it for a few minutes after the page has gone. */
+  get file() { return sessionStorage.getItem("hushsplat-file"); }
+  set file(key) {
+    if (key) sessionStorage.setItem("hushsplat-file", key);
+    else sessionStorage.removeItem("hushsplat-file");
+  }
+
   get open() { return this.#socket?.readyState === WebSocket.OPEN; }
 
   connect() {
-    const url = address("ws");
+    const url = address("ws", this.file ? { file: this.file } : {});
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     const socket = this.#socket = new WebSocket(url);
     socket.binaryType = "arraybuffer";

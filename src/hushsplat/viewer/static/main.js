@@ -4,6 +4,7 @@ import { address, Connection } from "./connection.js";
 import { Controls, typing } from "./controls.js";
 import { download, trackInPng, upload } from "./files.js";
 import { fillHelp } from "./help.js";
+import { refusal, sceneOf } from "./kinds.js";
 import * as link from "./link.js";
 import { showError, note } from "./notes.js";
 import { Panel } from "./panel.js";
@@ -80,6 +81,7 @@ connection.addEventListener("hello", ({ detail }) => {
 connection.addEventListener("scene", ({ detail: scene }) => {
   const before = panel.scene;
   session = scene.session;
+  connection.file = scene.file ?? null; // a dropped scene is there again when the page is loaded again
   $("loading").hidden = !scene.loading;
   if (scene.loading) return void ($("loading-name").textContent = `reading ${scene.name}`);
   panel.show(scene);
@@ -231,10 +233,6 @@ connection.addEventListener("shot", ({ detail: { parts } }) => {
   note("saved, with its camera inside");
 });
 
-const SCENES = /\.(ply|splat|spz|sog)$/i;
-const KINDS = [[/\.(jpe?g|webp|gif|heic|tiff?)$/i, "a picture"], [/\.(mp4|mov|webm)$/i, "a video"], [/\.(zip|7z|rar|gz)$/i, "an archive; unpack it first"]];
-const kindOf = ({ name }) => KINDS.find(([suffix]) => suffix.test(name))?.[1] ?? "no scene";
-
 async function openFile(file) {
   if (/\.(json|csv)$/i.test(file.name)) return timeline.load(file);
   if (/\.png$/i.test(file.name)) {
@@ -242,7 +240,8 @@ async function openFile(file) {
     if (!text) return void showError(`${file.name}: is no screenshot of hushsplat; there is no camera inside.`);
     return timeline.load(new File([text], file.name), "back to where it was taken");
   }
-  if (!SCENES.test(file.name)) return void showError(`${file.name}: is ${kindOf(file)}; drop a .ply, .splat, .spz or .sog file, a track or a screenshot.`);
+  const refused = await refusal(file);
+  if (refused) return void showError(refused);
   const limit = panel.limits?.max_upload_bytes;
   if (limit && file.size > limit) return void showError(`${file.name}: is larger than the ${Math.round(limit / 2 ** 20)} MB that this viewer takes.`);
   const progress = note(`opening ${file.name}`);
@@ -280,7 +279,7 @@ addEventListener("drop", (event) => {
   dragDepth = 0;
   $("drop").hidden = true;
   const entry = event.dataTransfer.items[0]?.webkitGetAsEntry?.();
-  if (entry?.isDirectory) return void showError(`${entry.name}: is a folder; drop a file of it, or start the viewer with its name.`);
+  if (entry?.isDirectory) return void sceneOf(entry).then(openFile).catch((error) => showError(error.message));
   if (event.dataTransfer.files[0]) openFile(event.dataTransfer.files[0]);
 });
 
