@@ -263,7 +263,8 @@ FOLDER = """async ([name, files]) => {
     for (const [path, text] of Object.entries(files)) {
       if (!path.startsWith(under)) continue;
       const [first, ...rest] = path.slice(under.length).split("/"), fullPath = `/${name}/${under}${first}`;
-      const createReader = () => reader(`${under}${first}/`), bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+      const createReader = () => reader(`${under}${first}/`);
+      const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
       const file = (resolve) => resolve(new File([bytes], first));
       found.set(first, { name: first, fullPath, isDirectory: rest.length > 0, createReader, file });
     }

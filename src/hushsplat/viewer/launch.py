@@ -43,14 +43,17 @@ class Viewer:
         port: that it listens on.
     """
 
-    def __init__(self, entry: SceneEntry, host: str, port: int | None, options: ViewerOptions) -> None:
-        self._token = None if is_loopback(host) else secrets.token_urlsafe(16)
+    def __init__(
+        self, entry: SceneEntry, host: str, port: int | None, options: ViewerOptions, proxy: str | None = None
+    ) -> None:
+        self._proxy = proxy
+        self._token = None if is_loopback(host) and proxy is None else secrets.token_urlsafe(16)
         self._listening = _listen(host, port)
         self._service = RenderService(entry, options)
         self.port: int = self._listening.getsockname()[1]
         query = "" if self._token is None else f"?token={self._token}"
         self.url = f"http://{_reachable(host)}:{self.port}/{query}"
-        self._server = Server(self._service, self._token)
+        self._server = Server(self._service, self._token, is_proxied=proxy is not None)
         self._loop = asyncio.new_event_loop()
         self._closing = asyncio.Event()
         self._ended = threading.Event()
@@ -62,8 +65,11 @@ class Viewer:
         return f"<hushsplat viewer at {self.url}>"
 
     def _repr_html_(self) -> str:
-        frame = f'<iframe src="{self.url}" width="100%" height="{FRAME_PX}" style="border:0" allowfullscreen></iframe>'
-        return f'{frame}<br><a href="{self.url}" target="_blank" rel="noopener">{self.url}</a>'
+        url = self.url
+        if self._proxy is not None:  # the browser is on another machine and reaches ports of this one by it
+            url = f"{self._proxy.rstrip('/')}/{self.port}/?token={self._token}"
+        frame = f'<iframe src="{url}" width="100%" height="{FRAME_PX}" style="border:0" allowfullscreen></iframe>'
+        return f'{frame}<br><a href="{url}" target="_blank" rel="noopener">{url}</a>'
 
     def __enter__(self) -> Viewer:
         return self
@@ -167,10 +173,11 @@ def show(
     port: int | None,
     options: ViewerOptions,
     drawing: Engine,
+    proxy: str | None = None,
 ) -> Viewer:
-    """A viewer of this scene; without cameras it finds places."""
+    """A viewer of this scene; without cameras it finds places. A notebook shows it by the proxy."""
     entry = SceneEntry.of(scene.gaussians, scene.name, drawing, options.render, cameras, up, scene.framing)
-    viewer = Viewer(entry, host, port, options)
+    viewer = Viewer(entry, host, port, options, proxy)
     _while_resting(viewer)
     return viewer
 

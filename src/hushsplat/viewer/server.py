@@ -57,9 +57,9 @@ class PageConnection:
 class Server:
     """Routes and open sessions."""
 
-    def __init__(self, service: RenderService, token: str | None) -> None:
+    def __init__(self, service: RenderService, token: str | None, is_proxied: bool = False) -> None:
         self._service = service
-        self._token = token
+        self._token, self._is_proxied = token, is_proxied
         self._sessions: dict[str, Session] = {}
         self._videos: dict[str, Video] = {}  # by session
         self._sockets: set[web.WebSocketResponse] = set()
@@ -130,7 +130,7 @@ class Server:
     @web.middleware
     async def _check(self, request: web.Request, handler: Any) -> web.StreamResponse:
         # The page's scripts and styles are public; their URLs have no token.
-        problem = None if request.path.startswith("/static/") else refusal(request, self._token)
+        problem = None if request.path.startswith("/static/") else refusal(request, self._token, self._is_proxied)
         if problem is not None:
             return web.Response(status=403, text=f"hushsplat: {problem}\n")
         with self.connections.request(request.protocol):

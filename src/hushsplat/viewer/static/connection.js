@@ -16,10 +16,18 @@ export class Connection extends EventTarget {
   #wait = FIRST_WAIT_MS;
 
   /** The key of a dropped scene, by which the server knows it for a few minutes after the page has gone. */
-  get file() { return sessionStorage.getItem("hushsplat-file"); }
+  get file() {
+    try {
+      return sessionStorage.getItem("hushsplat-file");
+    } catch {
+      return null; // a frame of another site may have no storage
+    }
+  }
   set file(key) {
-    if (key) sessionStorage.setItem("hushsplat-file", key);
-    else sessionStorage.removeItem("hushsplat-file");
+    try {
+      if (key) sessionStorage.setItem("hushsplat-file", key);
+      else sessionStorage.removeItem("hushsplat-file");
+    } catch { /* then it is not there after a reload */ }
   }
 
   get open() { return this.#socket?.readyState === WebSocket.OPEN; }
