@@ -327,6 +327,7 @@ def test_screenshot_has_the_camera_inside(page: Page) -> None:
 def test_help_lists_the_keys_and_everything_has_a_name(page: Page) -> None:
     page.keyboard.press("?")
     assert "turn about the pivot" in page.inner_text("#keys-help")
+    assert all(name in page.inner_text("#keys-help") for name in METHODS)
     page.keyboard.press("Escape")
     page.wait_for_selector("#keys-help", state="hidden")
     nameless = page.evaluate(

@@ -164,6 +164,30 @@ def test_simplified_track_stays_close_to_the_recording(page: Page, tmp_path: Pat
     assert np.percentile(off, 90) < 12  # px; sideways at most 8, along the axis it shows less
 
 
+# A drag of two seconds over 420 px by a hand that shakes, 60 poses a second with uneven times.
+DRAGGED = """async (path) => {
+  const { Camera } = await import(new URL("static/camera.js", location.href));
+  const { Track } = await import(new URL("static/tracks.js", location.href));
+  const paths = { straight: (t) => [420 * t, 60 * t], arc: (t) => [420 * t, 90 * Math.sin(3 * t)] };
+  const camera = new Camera(), at = paths[path];
+  let seed = 7, before = [0, 0];
+  const random = () => (seed = (seed * 16807) % 2147483647) / 2147483647 - 0.5;
+  const keys = [Track.key(0, camera)];
+  for (let k = 1; k <= 120; k += 1) {
+    const t = k / 120, [x, y] = at(t * t * (3 - 2 * t)).map((v) => v + 2 * random());
+    camera.orbit((-(x - before[0]) * 4.2) / 800, (-(y - before[1]) * 4.2) / 800);
+    before = [x, y];
+    keys.push(Track.key(k / 60 + 0.008 * random(), camera));
+  }
+  return new Track(keys, 50).simplified(camera.distance, 800).keys.length;
+}"""
+
+
+@pytest.mark.parametrize("path", ["straight", "arc"])
+def test_a_drag_of_two_seconds_has_three_to_six_keys(page: Page, path: str) -> None:
+    assert 3 <= page.evaluate(DRAGGED, path) <= 6
+
+
 def test_a_drag_has_few_keys_and_changes_are_undone(page: Page) -> None:
     page.set_viewport_size({"width": 700, "height": 500})
     page.keyboard.press("b")

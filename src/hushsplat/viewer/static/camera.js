@@ -102,8 +102,14 @@ export class Camera extends EventTarget {
     if (!walls?.far || V.length(V.subtract(walls.point, this.pivot)) > 1e-6 * (1 + this.radius)) return Infinity;
     const axis = [0, 1, 2].reduce((most, k) => (Math.abs(direction[k]) > Math.abs(direction[most]) ? k : most), 0);
     const face = 2 * axis + (direction[axis] < 0 ? 1 : 0), size = Math.abs(direction[axis]) || 1;
-    const cell = (k) => Math.min(walls.size - 1, Math.max(0, Math.floor((direction[(axis + k) % 3] / size + 1) / 2 * walls.size)));
-    return walls.far[(face * walls.size + cell(2)) * walls.size + cell(1)] || Infinity;
+    const place = (k) => Math.min(walls.size - 1, Math.max(0, ((direction[(axis + k) % 3] / size + 1) / 2) * walls.size - 0.5));
+    const [column, row] = [place(1), place(2)], [left, top] = [Math.floor(column), Math.floor(row)];
+    let nearness = 0; // between the four cells about it, so that the eye does not jump
+    for (const [x, y] of [[left, top], [left + 1, top], [left, top + 1], [left + 1, top + 1]]) {
+      const far = walls.far[(face * walls.size + Math.min(y, walls.size - 1)) * walls.size + Math.min(x, walls.size - 1)];
+      if (far) nearness += ((1 - Math.abs(column - x)) * (1 - Math.abs(row - y))) / far;
+    }
+    return 1 / nearness; // infinite where nothing is
   }
 
   /** Turn on the spot. */

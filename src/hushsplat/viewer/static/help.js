@@ -43,13 +43,15 @@ export const HELP = [
   ]],
 ];
 
-export function fillHelp(container) {
-  container.replaceChildren(...HELP.map(([title, rows]) => {
+/** Keys, gestures, and the methods that the server has. */
+export function fillHelp(container, methods = []) {
+  const named = ["Methods", methods.map(({ name, title }) => [name, title])];
+  container.replaceChildren(...[...HELP, ...(methods.length ? [named] : [])].map(([title, rows]) => {
     const list = document.createElement("dl");
     list.append(Object.assign(document.createElement("h3"), { textContent: title }));
     for (const [keys, meaning] of rows) {
       const term = document.createElement("dt");
-      const short = keys.split(" ").every((word) => word.length <= 6 && word !== "one" && !/drag|wheel|click|tap|pinch|two|right/.test(word));
+      const short = title !== "Methods" && keys.split(" ").every((word) => word.length <= 6 && word !== "one" && !/drag|wheel|click|tap|pinch|two|right/.test(word));
       if (short) keys.split(" ").forEach((word) => term.append(word === "…" ? "…" : Object.assign(document.createElement("kbd"), { textContent: word }), " "));
       else term.textContent = keys;
       list.append(term, Object.assign(document.createElement("dd"), { textContent: meaning }));

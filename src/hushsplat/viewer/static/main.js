@@ -76,6 +76,7 @@ stage.addEventListener("shown", ({ detail: header }) => {
 connection.addEventListener("hello", ({ detail }) => {
   $("offline").hidden = true;
   panel.setChoices(detail);
+  fillHelp($("help-columns"), detail.methods);
   timeline.clearVideo();
 });
 connection.addEventListener("scene", ({ detail: scene }) => {
@@ -345,7 +346,6 @@ function offerSizes() {
 }
 stage.addEventListener("resize", offerSizes);
 offerSizes();
-fillHelp($("help-columns"));
 connection.connect();
 $("picture").focus({ preventScroll: true });
 

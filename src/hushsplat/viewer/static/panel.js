@@ -239,6 +239,8 @@ export class Panel extends EventTarget {
       $("method-b").value = sides[1].method;
       $("show-b").value = sides[1].show;
     }
+    const title = (side) => `${side.method}: ${this.#hello.methods.find(({ name }) => name === side.method)?.title}`;
+    $("method-help").textContent = sides.map(title).join(" · ");
     $("adapt").checked = this.draw.adapt;
     $("denoiser").classList.toggle("idle", !sides.some((side) => this.#learned(side)));
     setSlider("samples", Math.log2(samples), samples);
