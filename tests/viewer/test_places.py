@@ -14,11 +14,12 @@ from watch import listen, wait_for_frame
 
 import hushsplat
 from hushsplat.engines.base import engine
-from hushsplat.io.images import save_image, to_bytes
+from hushsplat.io.images import save_image
 from hushsplat.scenes import NamedScene
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import View
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.image import to_bytes
 from hushsplat.types.options import RenderOptions
 from hushsplat.viewer.launch import Viewer, show
 from hushsplat.viewer.scene_entry import SceneEntry

@@ -19,10 +19,10 @@ from PIL import Image
 
 import hushsplat
 from hushsplat.engines.base import engine
-from hushsplat.io.images import to_bytes
 from hushsplat.io.scenes.scene import save
 from hushsplat.io.tracks import track_from_json, track_json
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.image import to_bytes
 from hushsplat.types.options import RenderOptions
 from hushsplat.types.paths import orbit
 from hushsplat.types.track import Track

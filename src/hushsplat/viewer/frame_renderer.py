@@ -10,12 +10,14 @@ import numpy as np
 from jaxtyping import Float32
 from numpy import ndarray as Array
 
+from hushsplat.engines.base import Image
 from hushsplat.methods import LEARNED, METHODS, adjusted, configure, drawn_by
 from hushsplat.spec.views import Scale, view_picture
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.stream import MethodLike, Stream, StreamFrame
 from hushsplat.types.camera import Camera
-from hushsplat.types.image import Image
+from hushsplat.types.image import Image as PlainImage
+from hushsplat.types.image import Pixels
 from hushsplat.types.observation import Observation
 from hushsplat.types.options import RenderOptions
 from hushsplat.viewer.backdrop import behind, needs_alpha
@@ -47,7 +49,7 @@ class RenderedFrame:
 
     camera: Camera
     sides: tuple[Side, ...]
-    pictures: tuple[Float32[Array, "h w 3"], ...]
+    pictures: tuple[Pixels, ...]
     scales: tuple[Scale | None, ...]
     passes_ms: dict[str, float]
     depth: float | None = None
@@ -94,7 +96,7 @@ class FrameRenderer:
         takes_turns = turns or "exact" in names or samples * pixels > PIECE_PX
         for frame in self._stream.parts(camera, with_views=with_views):
             if frame is not None:
-                images = {name: image.numpy() for name, image in zip(names, frame.images, strict=True)}
+                images = dict(zip(names, frame.images, strict=True))
                 shown = [self._shown(images[side.method], frame, side, draw) for side in sides]
                 pictures, scales = tuple(color for color, _ in shown), tuple(scale for _, scale in shown)
                 depth = middle_depth(frame.observation, images.values())
@@ -130,17 +132,16 @@ class FrameRenderer:
         self._stream.replace_methods([self._configured(name, draw) for name in names])
         self._draw = draw
 
-    def _shown(
-        self, image: Image, frame: StreamFrame, side: Side, draw: Draw
-    ) -> tuple[Float32[Array, "h w 3"], Scale | None]:
+    def _shown(self, image: Image, frame: StreamFrame, side: Side, draw: Draw) -> tuple[Pixels, Scale | None]:
         if side.show != PICTURE:
-            view = view_picture(image, side.show, draw.settings)
+            view = view_picture(image.numpy(), side.show, draw.settings)
             return view.color, view.scale
         if not needs_alpha(draw):
-            return image.color, None
-        alpha = frame.observation.numpy().alpha if image.alpha is None else image.alpha
+            return image.pixels(), None
+        drawn = image.numpy()
+        alpha = frame.observation.numpy().alpha if drawn.alpha is None else drawn.alpha
         up = self._entry.up
-        return behind(image.color, alpha, frame.camera, up, draw.background, self.environment), None
+        return behind(drawn.color, alpha, frame.camera, up, draw.background, self.environment), None
 
     def _configured(self, name: str, draw: Draw) -> MethodLike:
         if name not in LEARNED:
@@ -159,9 +160,7 @@ def bytes_per_px(draw: Draw, has_payload: bool) -> int:
 
 def middle_depth(observation: Any, images: Iterable[Image]) -> float | None:
     """The depth in the middle of a frame, by what of it is here and knows its depth."""
-    known: list[Image | Observation] = [*images]
-    if isinstance(observation, Observation):
-        known.append(observation)
+    known = [one for one in (*images, observation) if isinstance(one, (PlainImage, Observation))]
     depth, alpha = next(((one.depth, one.alpha) for one in known if one.depth is not None), (None, None))
     if depth is None or alpha is None:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -45,13 +46,15 @@ class PageConnection:
 
     async def send_json(self, message: dict[str, Any]) -> None:
         """Send a text message, unless the page has disconnected."""
-        if not self._socket.closed:
-            await self._socket.send_str(json.dumps(message))
+        with suppress(ConnectionError):  # it may do so at this moment
+            if not self._socket.closed:
+                await self._socket.send_str(json.dumps(message))
 
     async def send_bytes(self, message: bytes) -> None:
         """Send a binary message, unless the page has disconnected."""
-        if not self._socket.closed:
-            await self._socket.send_bytes(message)
+        with suppress(ConnectionError):
+            if not self._socket.closed:
+                await self._socket.send_bytes(message)
 
 
 class Server:
