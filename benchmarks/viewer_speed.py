@@ -86,6 +86,9 @@ class Speed:
         found = page.evaluate(DRAG, self.seconds)
         cpu = cpu_seconds(server) - before
         shown = found["moving"]
+        if len(shown) < 2:
+            print(f"{method}: fewer than two frames in {self.seconds:g} s; the machine is too busy", flush=True)
+            return
         seconds = (shown[-1]["at"] - shown[0]["at"]) / 1000
         latencies = [one["latency"] for one in shown if one["latency"] is not None]
         print(f"{method}: {(len(shown) - 1) / seconds:.1f} shown frames a second", end=", ")
