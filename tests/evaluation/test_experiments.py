@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import hushsplat
-from hushsplat.cli.evaluate import Evaluate, _for_scene
+from hushsplat.cli.evaluate import Evaluate, _for_scene, scene_names
 from hushsplat.cli.main import main
 from hushsplat.evaluation import draw_jobs, jobs
 from hushsplat.evaluation.experiments import (
@@ -25,6 +25,7 @@ from hushsplat.evaluation.experiments import (
     still_rows,
     track_rows,
     track_shot,
+    with_seeds,
 )
 from hushsplat.evaluation.jobs import digest
 from hushsplat.evaluation.plan import EvaluationOptions, Plan, Scores, Task
@@ -56,6 +57,9 @@ def test_every_tenth_frame_counts_and_the_rest_is_history() -> None:
     assert shot.fps == pytest.approx(30.0)
     assert track_shot(SCENE, "ring", track, FrameSelection(None, 10, 2)).scored == (9, 19)
     assert track_shot(SCENE, "ring", track, FrameSelection(None, 1)).scored == tuple(range(30))
+    by_rate = track_shot(SCENE, "ring", track, FrameSelection(300.0))
+    assert by_rate.scored == shot.scored  # 30 frames a second if --every is not given
+    assert track_shot(SCENE, "ring", track, FrameSelection(None)).scored == tuple(range(30))
     with pytest.raises(EvaluationError, match="ring: has 30 frames, so no 31th one; lower --every or raise --fps"):
         track_shot(SCENE, "ring", track, FrameSelection(None, 31))
     with pytest.raises(EvaluationError, match="--every and --frames must be at least 1, got 0 and None"):
@@ -148,18 +152,48 @@ def test_a_still_camera_shows_the_same_flicker_as_its_noise(tmp_path: Path) -> N
     assert reference.values == {"psnr": [100.0], "flicker": [0.0]}
 
 
-def test_weights_of_the_scene_are_for_hush_and_others_for_zero_shot() -> None:
+def test_weights_of_a_scene_are_for_methods_with_payload_and_others_for_zero_shot() -> None:
     own, foreign = default_weights(), default_weights()
-    methods = [
-        Method("a", "temporal", DenoiserSettings()),
-        Method("b", "temporal-zero-shot", DenoiserSettings()),
-        Method("raw", "raw"),
+    names = ("paper", "temporal", "paper-zero-shot", "temporal-zero-shot", "raw")
+    methods = [Method(name, name, DenoiserSettings()) for name in names]
+    other = replace(moving(), scene=replace(SCENE, name="other"))
+    tasks = tuple(Task(shot, method, (3,)) for shot in (moving(), other) for method in methods)
+    options = EvaluationOptions(("psnr",), weights={SCENE.name: own}, zero_shot_weights={SCENE.name: foreign})
+    given = [jobs[0].weights for jobs in Plan(tasks, options).draws]
+    assert all(a is b for a, b in zip(given, [own, own, foreign, foreign, *[None] * 6], strict=True))
+
+
+def test_means_over_seeds_have_a_confidence_interval(tmp_path: Path) -> None:
+    shot = moving()
+    methods = with_seeds([Method("raw", "raw"), Method("exact", "exact")], 3)
+    assert [(method.name, method.seed) for method in methods] == [("raw", 0), ("raw", 1), ("raw", 2), ("exact", 0)]
+    plan = Plan(tuple(Task(shot, method, shot.scored) for method in methods), EvaluationOptions(("psnr",)))
+    scores = plan.run(tmp_path, 1)
+    by_seed = [np.mean(one.values["psnr"]) for one in scores[:3]]
+    assert len(set(by_seed)) == 3
+    (raw, exact), (series, _) = track_rows("navigation", scores)
+    assert raw["psnr"] == pytest.approx(np.mean(by_seed)) and raw["seeds"] == 3
+    assert raw["psnr_ci95"] == pytest.approx(4.303 * np.std(by_seed, ddof=1) / np.sqrt(3))
+    assert series["psnr"][0] == pytest.approx(np.mean([one.values["psnr"][0] for one in scores[:3]]))
+    assert "seeds" not in exact and "psnr_ci95" not in exact
+    still = [
+        Scores(replace(one.task, frames=(0,)), {"psnr": [value]}, {})
+        for one, value in zip(scores, (1.0, 2.0, 6.0, 9.0), strict=True)
     ]
-    tasks = tuple(Task(moving(), method, (3,)) for method in methods)
-    draws = Plan(tasks, EvaluationOptions(("psnr",), weights=own, zero_shot_weights=foreign)).draws
-    assert draws[0][0].weights is own
-    assert draws[1][0].weights is foreign
-    assert draws[2][0].weights is None
+    assert [(row["psnr"], row.get("psnr_ci95")) for row in still_rows("static", still)] == [
+        (3.0, pytest.approx(4.303 * np.sqrt(7 / 3))),
+        (9.0, None),
+    ]
+
+
+def test_scenes_of_one_name_are_named_by_their_folders() -> None:
+    streamed = [f"data/{name}/lod-meta.json" for name in ("flowers", "wall")]
+    assert scene_names([*streamed, "synth:1k", "demo:"]) == ["flowers", "wall", "synth:1k", "demo"]
+    assert scene_names(["runs/a/stage4.ply", "runs/b/stage4.ply", "c.ply"]) == ["a", "b", "c.ply"]
+    assert scene_names(["runs/a/one.ply", "old/a/one.ply", "runs/a/two.ply"])[2] == "two.ply"
+    assert len(set(scene_names(["runs/a/one.ply", "old/a/one.ply"]))) == 2
+    with pytest.raises(EvaluationError, match=r"garden\.ply: is given twice; give each scene once"):
+        scene_names(["garden.ply", "garden.ply"])
 
 
 def test_jobs_are_named_by_all_that_matters() -> None:
@@ -188,6 +222,8 @@ def test_tracks_end_to_end(
     words = ["evaluate", experiment, *scenes, "--track", *tracks, "--ref-samples", "4", *SMALL]
     assert main([*words, "-o", str(output), "--workers", "1", "--metrics", "psnr", "ssim", "flicker"]) == 0
     found = read_results(output)
+    if experiment == "navigation":
+        assert {"hush", "paper-zero-shot"} <= {row["method"] for row in found.rows}
     assert {(row["scene"], row["track"]) for row in found.rows} == set(product(scenes, tracks))
     assert all(row["frames"] == 2 and 0 < row["psnr"] <= 100 for row in found.rows)
     assert found.command.startswith(f"hushsplat evaluate {experiment} {' '.join(scenes)} --output")
@@ -216,6 +252,20 @@ def test_views_end_to_end(
     psnr = {(row["method"], row["frames"]): row["psnr"] for row in found.rows}
     assert psnr["temporal-zero-shot", 128] > psnr["temporal-zero-shot", 16]
     assert all(row["views"] == 2 for row in found.rows)
+
+
+def test_several_frame_rates_and_seeds_in_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "out.json"
+    words = ["evaluate", "navigation", "synth:1k", "--methods", "raw", "hush", "--fps", "10", "30", "--seeds", "2"]
+    size = ("--width", "48", "--height", "32", "--frames", "3", "--metrics", "psnr", "gradient_energy", "tpsnr")
+    assert main([*words, *size, "-o", str(output), "--workers", "1", "--quiet"]) == 0
+    found = read_results(output)
+    assert [(row["method"], row["track"], row["fps"], row["seeds"]) for row in found.rows] == [
+        (name, f"walk, {fps} fps", fps, 2) for fps in (10, 30) for name in ("raw", "hush")
+    ]
+    assert all(row["psnr_ci95"] >= 0 and row["tpsnr"] > 0 and row["gradient_energy"] > 0 for row in found.rows)
+    assert found.rows[1]["psnr"] > found.rows[0]["psnr"] + 10  # hush
+    assert "navigation at 30 frames a second: mean over 1 track" in capsys.readouterr().out
 
 
 def rows_of(path: Path) -> list:

@@ -30,7 +30,7 @@ def write_assets(plan: Plan, folder: Path, labels: set[str]) -> list[Row]:
     assets: list[Row] = []
     stills: dict[str, int] = {}
     for shot, tasks in _by_shot(plan.tasks):
-        shown = [task for task in tasks if task.method.label in labels]
+        shown = [task for task in tasks if task.method.label in labels and not task.method.seed]
         if shot.is_still:
             stills[shot.scene.name] = stills.get(shot.scene.name, 0) + 1
             if stills[shot.scene.name] > MOST_STILLS:

@@ -17,7 +17,6 @@ from hushsplat.evaluation.report import write_report
 from hushsplat.evaluation.results import Results
 from hushsplat.evaluation.runner import evaluate
 from hushsplat.evaluation.shots import SceneSource
-from hushsplat.io.weights import default_weights
 from hushsplat.scenes import DEMO, demo_scene
 
 TRACK = "walk"
@@ -50,7 +49,7 @@ def run_demo(
     results = evaluate(
         "navigation",
         track_tasks([shot], methods),
-        EvaluationOptions(DRAWN_METRICS, weights=default_weights(), zero_shot_weights=default_weights()),
+        EvaluationOptions(DRAWN_METRICS),
         folder / "results.json",
         command=f"hushsplat demo --output {folder}",
         protocol={"width": WIDTH, "height": HEIGHT, "against": "reference", "fps": FPS, "every": EVERY},

@@ -13,7 +13,7 @@ from numpy import ndarray as Array
 from PIL import Image as Pillow
 
 from hushsplat.engines.base import Engine, Scene, engine
-from hushsplat.evaluation.metrics import Warp, flicker, ssim
+from hushsplat.evaluation.metrics import Warp, flicker, gradient_energy, ssim, tpsnr
 from hushsplat.evaluation.shots import Method, SceneSource, Shot
 from hushsplat.io.atomic import atomic_write
 from hushsplat.io.captures.capture import load_photograph
@@ -30,7 +30,8 @@ from hushsplat.types.metrics import psnr
 from hushsplat.types.options import Noise, RenderOptions
 
 EXPECTED = Method("expected", "expected")  # the target, stored like the frames of a method
-DRAWN_METRICS = ("psnr", "ssim", "flicker")
+TEMPORAL_METRICS = ("tpsnr", "flicker")  # that also look at the frame before
+DRAWN_METRICS = ("psnr", "ssim", "gradient_energy", *TEMPORAL_METRICS)
 VIEWS = ("trust_s", "frames_s", "gate", "motion", "variance", "ellipse")  # that reports show of a learned denoiser
 BYTES_STORED = 16  # a pixel of a target, with its depth
 MOST_STORED_BYTES = 2**31  # of one shot; every job of longer ones draws the targets anew
@@ -96,12 +97,12 @@ class DrawJob:
         return values
 
     def _drawn(self, folder: Path, drawing: Drawing) -> Iterator[tuple[int, Array]]:
-        """The scored frames and those that flicker compares them with."""
+        """The scored frames and those before them that temporal metrics look at."""
         return self._independent(drawing) if self.method.is_independent else self._streamed(folder, drawing)
 
     def _independent(self, drawing: Drawing) -> Iterator[tuple[int, Array]]:
         needed = set(self.frames)
-        if "flicker" in self.metrics and not self.method.samples:  # Ref. N would take as long again
+        if set(TEMPORAL_METRICS) & set(self.metrics) and not self.method.samples:  # Ref. N would take as long again
             needed |= {frame - 1 for frame in self.frames if frame > 0}
         stream = None if self.method.samples else drawing.stream(self.method.name, self.noise)
         for frame in sorted(needed):
@@ -169,15 +170,20 @@ class Targets:
             return psnr(color, expected)
         if metric == "ssim":
             return ssim(color, expected)
+        if metric == "gradient_energy":
+            return gradient_energy(color, expected)
         if before is None:
             return None
         was, now = self._shot.cameras[frame - 1], self._shot.cameras[frame]
         previous = self.at(frame - 1)
+        errors = _error(color, expected), _error(before, previous.color)
+        if metric == "tpsnr":
+            return tpsnr(*errors)
         if was is now:
             warp = Warp.still(*color.shape[:2])
         else:
             warp = Warp.between(was, now, _depth(previous), _depth(self.at(frame)))
-        return flicker(_error(color, expected), _error(before, previous.color), warp)
+        return flicker(*errors, warp)
 
     def _stored(self, frame: int) -> Image | None:
         """A target that was written, exactly as it would be drawn; None if it was not."""
@@ -224,7 +230,8 @@ def plain(text: str) -> str:
 
 
 def _method_folder(folder: Path, shot: Shot, method: Method) -> Path:
-    return folder / "frames" / plain(shot.scene.name) / plain(shot.track) / plain(method.label)
+    label = f"{method.label} seed {method.seed}" if method.seed else method.label
+    return folder / "frames" / plain(shot.scene.name) / plain(shot.track) / plain(label)
 
 
 @lru_cache(maxsize=1)

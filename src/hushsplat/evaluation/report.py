@@ -169,7 +169,7 @@ def _wipe(found: Results, frames: Sequence[Row], expected: Row) -> str:
     labels = [picture["label"] for picture in pictures]
     competing = [label for label in labels if label not in UPPER_BOUNDS and label != expected["method"]]
     left = labels.index("raw" if "raw" in labels else labels[0])
-    right = labels.index(next((label for label in reversed(competing) if label.startswith("temporal")), labels[-1]))
+    right = labels.index(competing[-1] if competing else labels[-1])  # ours are below the baselines
 
     def choice(side: str, chosen: int) -> str:
         options = "".join(
