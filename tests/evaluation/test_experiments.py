@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import hushsplat
+from hushsplat import jobs
 from hushsplat.cli.evaluate import Evaluate, _for_scene, scene_names
 from hushsplat.cli.main import main
-from hushsplat.evaluation import draw_jobs, jobs
+from hushsplat.evaluation import draw_jobs
 from hushsplat.evaluation.experiments import (
     SIGMAS,
     FrameSelection,
@@ -27,11 +28,11 @@ from hushsplat.evaluation.experiments import (
     track_shot,
     with_seeds,
 )
-from hushsplat.evaluation.jobs import digest
 from hushsplat.evaluation.plan import EvaluationOptions, Plan, Scores, Task
 from hushsplat.evaluation.results import read_results
 from hushsplat.evaluation.shots import Method, SceneSource, Shot
 from hushsplat.io.weights import default_weights
+from hushsplat.jobs import Processes, digest
 from hushsplat.scenes import scene_argument
 from hushsplat.spec.settings import PAPER, DenoiserSettings
 from hushsplat.synth import home_camera
@@ -124,10 +125,10 @@ def test_the_mean_of_many_samples_comes_near_exact_and_frames_are_independent(tm
     shot = moving()
     methods = [Method("mean", "mean", samples=256), Method("raw", "raw"), Method("exact", "exact")]
     plan = Plan(tuple(Task(shot, method, shot.scored) for method in methods), EvaluationOptions(("psnr",)))
-    mean, raw, exact = (found.values["psnr"] for found in plan.run(tmp_path, 1))
+    mean, raw, exact = (found.values["psnr"] for found in plan.run(tmp_path, Processes(1)))
     assert np.mean(raw) + 3 < np.mean(mean) < np.mean(exact) + 0.5
     alone = Plan((Task(shot, methods[1], shot.scored[1:]),), EvaluationOptions(("psnr",)))
-    assert alone.run(tmp_path / "alone", 1)[0].values["psnr"] == raw[1:]
+    assert alone.run(tmp_path / "alone", Processes(1))[0].values["psnr"] == raw[1:]
 
 
 def test_ref_n_is_the_mean_of_blocks_with_noise_of_their_own() -> None:
@@ -147,7 +148,7 @@ def test_a_still_camera_shows_the_same_flicker_as_its_noise(tmp_path: Path) -> N
     camera = Camera.look_at((0, -1, -3), (0, -1, 0), width=32, height=24)
     shot = Shot(SCENE, "view", (camera,) * 16, (15,))
     tasks = tuple(Task(shot, Method(name, name), (15,)) for name in ("raw", "mean", "reference"))
-    raw, mean, reference = Plan(tasks, EvaluationOptions(("psnr", "flicker"))).run(tmp_path, 1)
+    raw, mean, reference = Plan(tasks, EvaluationOptions(("psnr", "flicker"))).run(tmp_path, Processes(1))
     assert raw.values["flicker"][0] > 8 * mean.values["flicker"][0] > 0
     assert reference.values == {"psnr": [100.0], "flicker": [0.0]}
 
@@ -168,7 +169,7 @@ def test_means_over_seeds_have_a_confidence_interval(tmp_path: Path) -> None:
     methods = with_seeds([Method("raw", "raw"), Method("exact", "exact")], 3)
     assert [(method.name, method.seed) for method in methods] == [("raw", 0), ("raw", 1), ("raw", 2), ("exact", 0)]
     plan = Plan(tuple(Task(shot, method, shot.scored) for method in methods), EvaluationOptions(("psnr",)))
-    scores = plan.run(tmp_path, 1)
+    scores = plan.run(tmp_path, Processes(1))
     by_seed = [np.mean(one.values["psnr"]) for one in scores[:3]]
     assert len(set(by_seed)) == 3
     (raw, exact), (series, _) = track_rows("navigation", scores)
@@ -282,7 +283,7 @@ def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from hushsplat.cli.main import main
-from hushsplat.evaluation import jobs
+from hushsplat import jobs
 
 begun, run = [], jobs.run_job
 
@@ -321,13 +322,13 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pyte
 def test_a_frame_that_is_gone_is_drawn_again(tmp_path: Path) -> None:
     shot = moving()
     plan = Plan((Task(shot, Method("raw", "raw"), shot.scored),), EvaluationOptions(("psnr",)))
-    plan.run(tmp_path, 1)
-    picture = plan.draws[0][0].pictures(tmp_path)[0]
+    plan.run(tmp_path, Processes(1))
+    picture = plan.draws[0][0].files(tmp_path)[0]
     picture.unlink()
-    plan.run(tmp_path, 1)
+    plan.run(tmp_path, Processes(1))
     assert picture.is_file()
     next((tmp_path / "parts").glob("*.json")).write_text("{")  # half a file is none
-    plan.run(tmp_path, 1)
+    plan.run(tmp_path, Processes(1))
 
 
 def test_timing_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -346,10 +347,10 @@ def test_timing_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_what_should_be_seen_is_the_same_kept_or_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shot = moving()
     plan = Plan((Task(shot, Method("svgf", "svgf"), shot.scored),), EvaluationOptions())
-    kept = plan.run(tmp_path / "kept", 1)[0].values
+    kept = plan.run(tmp_path / "kept", Processes(1))[0].values
     assert len(list((tmp_path / "kept").rglob("expected/*.npy"))) == 4  # two frames that count and two before them
     monkeypatch.setattr(draw_jobs, "MOST_STORED_BYTES", 0)
-    assert plan.run(tmp_path / "drawn", 1)[0].values == kept
+    assert plan.run(tmp_path / "drawn", Processes(1))[0].values == kept
     assert not list((tmp_path / "drawn").rglob("*.npy"))
 
 
@@ -368,7 +369,7 @@ def test_what_was_kept_is_not_done_again_for_one_method_more(tmp_path: Path, mon
 ORPHANS = """
 import multiprocessing, os, signal, time
 from concurrent.futures import ProcessPoolExecutor
-from hushsplat.evaluation.jobs import _live_with_parent
+from hushsplat.jobs import _live_with_parent
 
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")

@@ -53,6 +53,7 @@ from hushsplat.evaluation.timing import PARTS, part_rows, timing_rows
 from hushsplat.io.atomic import check_output
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.weights import default_weights, read_weights
+from hushsplat.jobs import executor
 from hushsplat.scenes import DEMO, NamedScene, scene_argument, scene_name
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.synth import home_camera
@@ -94,6 +95,7 @@ Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME [NAME ...]", help
 Rates = Annotated[tuple[float, ...], tyro.conf.arg(metavar="FPS [FPS ...]")]
 MaybeNames = Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME [NAME ...]", help_behavior_hint="")]
 STILL = ("static", "convergence")
+NOT_RESULTS = ("quiet", "workers", "cluster", "keep")  # options that change no number
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ class Evaluate:
     engine: EngineName = "cpu"  # gpu needs hushsplat[gpu]; auto: gpu if there is one that is no software
     adapter: MaybeText = None  # of the gpu engine: number or part of the name, see hushsplat info --engines
     workers: int = 0  # processes; 0: one for each core; the results are the same for any number
+    cluster: MaybeText = None  # auto or HOST:PORT: on the nodes of a Ray cluster instead (docs/cluster.md)
     keep: Flag = False  # keep all frames: the same command with more methods or metrics then does only what is new
     quiet: Flag = False  # no progress bar
 
@@ -162,7 +165,7 @@ class Evaluate:
                 protocol={**self._protocol(), **_drawn_by(drawn_on)},
                 missing=wanted.missing,
                 notes=notes,
-                workers=self.workers,
+                executor=executor(self.workers, self.cluster),
                 keep=self.keep,
                 on_plan=plan_bar(stack, f"evaluating {self.experiment}", self.quiet),
             )
@@ -291,7 +294,7 @@ class Evaluate:
         words = ["hushsplat", "evaluate", self.experiment, *self.scenes]
         for field in fields(self)[2:]:
             value = getattr(self, field.name)
-            if field.name in ("quiet", "workers", "keep") or value == field.default or field.default is MISSING:
+            if field.name in NOT_RESULTS or value == field.default or field.default is MISSING:
                 continue
             words += ["--" + field.name.replace("_", "-"), *(value if isinstance(value, tuple) else [value])]
         return shlex.join(map(str, words))

@@ -17,6 +17,7 @@ from hushsplat.evaluation.report import write_report
 from hushsplat.evaluation.results import Results
 from hushsplat.evaluation.runner import evaluate
 from hushsplat.evaluation.shots import SceneSource
+from hushsplat.jobs import executor
 from hushsplat.scenes import DEMO, demo_scene
 
 TRACK = "walk"
@@ -55,7 +56,7 @@ def run_demo(
         protocol={"width": WIDTH, "height": HEIGHT, "against": "reference", "fps": FPS, "every": EVERY},
         missing={},
         notes=["`hushsplat evaluate navigation` takes other scenes and tracks, and has LPIPS and ColorVideoVDP."],
-        workers=workers,
+        executor=executor(workers),
         on_plan=on_plan,
     )
     page, video = folder / "report.html", folder / "side-by-side.mp4"

@@ -72,7 +72,17 @@ class DrawJob:
         """Frames to draw, for a progress bar."""
         return len(self.frames) if self.method.is_independent or self.method == EXPECTED else max(self.frames) + 1
 
-    def pictures(self, folder: Path) -> list[Path]:
+    @property
+    def group(self) -> SceneSource:
+        """A worker keeps the scene that it drew last."""
+        return self.shot.scene
+
+    @property
+    def takes_all_cores(self) -> bool:
+        """Several run side by side."""
+        return False
+
+    def files(self, folder: Path) -> list[Path]:
         """Where its frames are stored."""
         return [picture_path(folder, self.shot, self.method, frame) for frame in self.frames]
 

@@ -8,14 +8,15 @@ from functools import cached_property
 from pathlib import Path
 
 from hushsplat.evaluation.draw_jobs import DRAWN_METRICS, EXPECTED, DrawJob
-from hushsplat.evaluation.jobs import Job, Values, digest, run_jobs
 from hushsplat.evaluation.perceptual import DISPLAY, LPIPS
 from hushsplat.evaluation.score_jobs import SCORED_METRICS, ScoreJob
 from hushsplat.evaluation.shots import Method, Shot
+from hushsplat.jobs import Executor, Job, digest, run_jobs
 from hushsplat.methods import METHODS as KNOWN
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.types.options import Noise
 
+Values = dict[str, list[float | None]]
 METRICS = (*DRAWN_METRICS, *SCORED_METRICS)  # results.METRIC_FIELDS
 FRAMES_PER_JOB = 10  # of methods whose frames are independent: small enough to distribute and to repeat
 SAMPLES_PER_JOB = 2048  # of Ref. N
@@ -85,11 +86,11 @@ class Plan:
         draws = sum(job.cost for jobs in (self.expected, *self.draws) for job in jobs)
         return draws + sum(job.cost for jobs in self.scores for job in jobs)
 
-    def run(self, folder: Path, workers: int = 0, on_done: Callable[[int], None] = lambda cost: None) -> list[Scores]:
+    def run(self, folder: Path, executor: Executor, on_done: Callable[[int], None] = lambda cost: None) -> list[Scores]:
         """Do all jobs; what is done already in this folder is not done again."""
 
         def run(groups: Sequence[Sequence[Job]]) -> list[list[Values]]:
-            outcomes = iter(run_jobs([job for group in groups for job in group], folder, workers, on_done))
+            outcomes = iter(run_jobs([job for group in groups for job in group], folder, executor, on_done))
             return [[next(outcomes) for _ in group] for group in groups]
 
         run([self.expected])  # first: the others are compared with them

@@ -19,6 +19,7 @@ from hushsplat.evaluation.experiments import best_sigma, still_rows, track_rows
 from hushsplat.evaluation.perceptual import LPIPS, cvvdp_problem, lpips_problem
 from hushsplat.evaluation.plan import METRICS, EvaluationOptions, Plan, Task
 from hushsplat.evaluation.results import Results, Row, write_results
+from hushsplat.jobs import Executor
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.types.errors import EvaluationError
 
@@ -58,7 +59,7 @@ def evaluate(
     protocol: Row,
     missing: dict[str, str],
     notes: Sequence[str] = (),
-    workers: int = 0,
+    executor: Executor,
     keep: bool = False,  # frames and outcomes stay: a later run with more methods or metrics computes only what is new
     on_plan: Callable[[int], Callable[[int], None]] = lambda cost: lambda done: None,  # total cost in, progress out
 ) -> Results:
@@ -66,7 +67,7 @@ def evaluate(
     started = time.monotonic()
     folder = output.with_suffix(".files")
     plan = Plan(tuple(tasks), options)
-    scores = plan.run(folder, workers, on_plan(plan.cost))
+    scores = plan.run(folder, executor, on_plan(plan.cost))
     said = list(dict.fromkeys(notes))
     if experiment in ("static", "convergence"):
         rows, series = still_rows(experiment, scores), list[Row]()
@@ -82,7 +83,7 @@ def evaluate(
         assets=write_assets(plan, folder, {row["method"] for row in rows}),
         protocol={**protocol, "seed": options.noise.seed, **_of_weights(options)},
         versions=versions(options.metrics),
-        machine={**machine(), "workers": workers},
+        machine=machine(),
         missing=missing,
         notes=said,
         seconds=round(time.monotonic() - started, 1),

@@ -12,7 +12,7 @@ from PIL import Image as Pillow
 
 from hushsplat.evaluation.draw_jobs import EXPECTED, picture_path
 from hushsplat.evaluation.perceptual import DISPLAY, LPIPS, cvvdp_of, lpips_of
-from hushsplat.evaluation.shots import Method, Shot
+from hushsplat.evaluation.shots import Method, SceneSource, Shot
 from hushsplat.types.errors import EvaluationError
 
 SCORED_METRICS = (*LPIPS, "cvvdp")
@@ -35,7 +35,17 @@ class ScoreJob:
         """Frames to score, for a progress bar."""
         return len(self.frames)
 
-    def pictures(self, folder: Path) -> list[Path]:
+    @property
+    def group(self) -> SceneSource:
+        """In the order of the scenes."""
+        return self.shot.scene
+
+    @property
+    def takes_all_cores(self) -> bool:
+        """Several run side by side."""
+        return False
+
+    def files(self, folder: Path) -> list[Path]:
         """It stores none."""
         return []
 
