@@ -11,12 +11,14 @@ import tyro
 from hushsplat.engines.base import AUTO, Engine, engine
 from hushsplat.engines.cpu import machine
 from hushsplat.types.errors import RenderError
+from hushsplat.types.options import Order
 
 Flag = Annotated[bool, tyro.conf.arg(help_behavior_hint="")]
 Force = Annotated[bool, tyro.conf.arg(help="replace files that are there already", help_behavior_hint="")]
 MaybeInt = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")]
 MaybeFloat = Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")]
 MaybeText = Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")]
+MaybeOrder = Annotated[Order | None, tyro.conf.arg(metavar="{pixel,center}", help_behavior_hint="")]
 MaybePath = Annotated[Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="")]
 MaybeUp = Annotated[
     Literal["-y", "y", "z", "-z", "x", "-x"] | tuple[float, float, float] | None,

@@ -22,6 +22,7 @@ from hushsplat.cli.flags import (
     Flag,
     Force,
     MaybeInt,
+    MaybeOrder,
     MaybePath,
     MaybeText,
     OutputPath,
@@ -94,6 +95,7 @@ class Render:
     background: Color = "black"  # behind the scene, RGB 0..1
     near: float = NEAR  # world units: nothing nearer than this is drawn
     threads: int = 0  # 0: all cores; the picture is the same for any number
+    order: MaybeOrder = None  # what is in front: by depth in each pixel (raw's own), or of the centres (hush's own)
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
     engine: EngineName = "cpu"  # gpu needs hushsplat[gpu]; auto: gpu if there is one that is no software
     adapter: MaybeText = None  # of the gpu engine: number or part of the name, see hushsplat info --engines
@@ -110,7 +112,7 @@ class Render:
         self._refuse_settings_for(asked)
         choose_instruction_set(self.isa)
         background = BACKGROUNDS[self.background] if isinstance(self.background, str) else self.background
-        options = RenderOptions(background, self.near, self.threads)
+        options = RenderOptions(background, self.near, self.threads, self.order)
         noise = Noise(self.samples, self.seed, self.frame, self.sampler)
         with status(f"reading {self.scene}", self.quiet):
             scene = scene_argument(self.scene, self.lod)

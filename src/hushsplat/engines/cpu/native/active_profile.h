@@ -68,6 +68,7 @@ inline bool depth_range(const ActiveSet& before, int x0, int y0, int side, float
     for (int y = std::max(y0, 0); y < y_end; ++y)
         for (int x = std::max(x0, 0); x < x_end; ++x) {
             const size_t at = (size_t)y * before.cell_columns + x;
+            if (!(far[at] > 0)) continue;  // outside the picture
             *least = std::min(*least, near[at]);
             *most = std::max(*most, far[at]);
         }
