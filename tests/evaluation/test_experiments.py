@@ -21,6 +21,7 @@ from hushsplat.evaluation.experiments import (
     FrameSelection,
     ablation_methods,
     best_sigma,
+    equal_time_frames,
     methods_of,
     static_tasks,
     still_rows,
@@ -82,7 +83,10 @@ def test_still_rows_are_means_over_views() -> None:
     camera = moving().cameras[0]
     shots = [Shot(SCENE, name, (camera,) * 128, (127,)) for name in "ab"]
     tasks = static_tasks(shots, [method, reference])
-    assert [task.frames for task in tasks] == [(15, 97, 127), (0,)] * 2
+    assert [task.frames for task in tasks] == [(15, 127), (0,)] * 2
+    tasks = static_tasks(shots, [method, reference], equal_time_frames({"st-taa": 2.88, "temporal": 3.75}))
+    assert [task.frames for task in tasks] == [(15, 97, 127), (0,)] * 2  # the paper's times, the paper's 98
+    assert equal_time_frames({"st-taa": 4.0, "paper": 3.0}) == {"paper": 128}
     values = [[20.0, 26.0, 27.0], [31.0], [22.0, 28.0, 29.0], [33.0]]
     rows = still_rows("static", [Scores(t, {"psnr": v}, {}) for t, v in zip(tasks, values, strict=True)])
     assert [(row["method"], row["frames"], row["views"], row["psnr"]) for row in rows] == [
@@ -129,6 +133,30 @@ def test_the_mean_of_many_samples_comes_near_exact_and_frames_are_independent(tm
     assert np.mean(raw) + 3 < np.mean(mean) < np.mean(exact) + 0.5
     alone = Plan((Task(shot, methods[1], shot.scored[1:]),), EvaluationOptions(("psnr",)))
     assert alone.run(tmp_path / "alone", Processes(1))[0].values["psnr"] == raw[1:]
+
+
+def test_samples_in_the_order_of_centres_come_near_the_reference(tmp_path: Path) -> None:
+    shot = moving()
+    by_center = methods_of(("ss-1", "ss-4"), scene_argument("synth:2k"), 0, [])
+    assert [(method.label, method.samples, method.order) for method in by_center] == [
+        ("ss-1", 1, "center"),
+        ("ss-4", 4, "center"),
+    ]
+    methods = [*by_center, replace(by_center[1], label="many", samples=1024), Method("pixel", "mean", samples=1024)]
+    plan = Plan(tuple(Task(shot, method, shot.scored) for method in methods), EvaluationOptions(("psnr",)))
+    one, four, many, by_pixel = (np.mean(found.values["psnr"]) for found in plan.run(tmp_path, Processes(1)))
+    assert four - one == pytest.approx(6.0, abs=1.0)  # a quarter of the variance
+    assert many > by_pixel + 3  # its limit is the reference itself
+
+
+def test_the_target_may_be_drawn_of_another_scene(tmp_path: Path) -> None:
+    shot = moving()
+    other = replace(shot, target=SceneSource("synth:1k", None, "synth:1k"))
+    exact = Method("reference", "reference")
+    same = Plan((Task(shot, exact, shot.scored),), EvaluationOptions(("psnr",))).run(tmp_path / "a", Processes(1))
+    else_ = Plan((Task(other, exact, shot.scored),), EvaluationOptions(("psnr",))).run(tmp_path / "b", Processes(1))
+    assert same[0].values["psnr"] == [100.0, 100.0]
+    assert all(value is not None and value < 40 for value in else_[0].values["psnr"])
 
 
 def test_ref_n_is_the_mean_of_blocks_with_noise_of_their_own() -> None:

@@ -33,6 +33,7 @@ from hushsplat.evaluation.experiments import (
     FrameSelection,
     ablation_methods,
     convergence_tasks,
+    equal_time_frames,
     methods_of,
     static_frames,
     static_tasks,
@@ -49,11 +50,11 @@ from hushsplat.evaluation.runner import evaluate, usable_metrics, versions
 from hushsplat.evaluation.shots import SceneSource, Shot
 from hushsplat.evaluation.tables import Table, tables_of
 from hushsplat.evaluation.timing import METHODS as TIMED
-from hushsplat.evaluation.timing import PARTS, part_rows, timing_rows
+from hushsplat.evaluation.timing import PARTS, TimeJob, part_rows, timing_rows
 from hushsplat.io.atomic import check_output
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.weights import default_weights, read_weights
-from hushsplat.jobs import executor
+from hushsplat.jobs import executor, run_jobs
 from hushsplat.scenes import DEMO, NamedScene, scene_argument, scene_name
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.synth import home_camera
@@ -66,7 +67,7 @@ from hushsplat.types.track import Track
 
 DESCRIPTION = f"""Evaluate quality and speed as the paper does, on any scene.
 
-  static       still views: after 16, 98 and 128 frames, ST-TAA and SVGF after 128, the mean of 1024
+  static       still views: after 16 and 128 frames and in equal time, ST-TAA and SVGF after 128, the mean of 1024
   navigation   along whole tracks: 30 of 300 frames a second against `reference`
   ablation     the same with parts of the denoiser removed, and with its gate fixed
   convergence  still views: quality over the number of frames
@@ -121,6 +122,7 @@ class Evaluate:
     views: MaybeInt = None  # still views: at most so many, spread over these
     against: Literal["either", "photographs", "reference"] = "either"  # still views: photographs if there are any
     ref_samples: int = 1024  # of mean along a track: samples at each pose
+    reference_scene: Names = ()  # of tracks: what `reference` draws as the target, such as stage1.ply of a training run
     reanchor: MaybeFloat = None  # > 0: tracks from files begin at the scene's own camera, their moves times this
     rounds: int = 5  # of timing: how often each camera is drawn by each method
     cameras: int = 6  # of timing: how many, spread over each track
@@ -227,11 +229,15 @@ class Evaluate:
         tracks = _for_scene(self.track, named.name)
         shots = [self._track_shot(source, named, text, fps) for text in tracks for fps in self.fps]
         if self.experiment == "ablation":
-            methods = ablation_methods(named, notes)
+            names = DEFAULT_METHODS[self.experiment] if self.methods is None else self.methods
+            if len(names) != 1 or names[0] not in ("temporal", "paper"):
+                raise EvaluationError("ablation takes one of --methods temporal and --methods paper.")
+            methods = ablation_methods(named, notes, names[0])
         else:
             names = DEFAULT_METHODS[self.experiment] if self.methods is None else self.methods
             methods = methods_of(names, named, self.ref_samples, notes)
-        return track_tasks(shots, with_seeds(methods, self.seeds))
+        target = self._target(named.name)
+        return track_tasks([replace(shot, target=target) for shot in shots], with_seeds(methods, self.seeds))
 
     def _still_tasks(self, named: NamedScene, source: SceneSource, notes: list[str]) -> list[Task]:
         names = DEFAULT_METHODS[self.experiment] if self.methods is None else self.methods
@@ -243,11 +249,36 @@ class Evaluate:
         shots = still_shots(source, named, capture, *size, self.views, self.against, longest, self.split)
         if shots[0].photograph is None:  # then it would be compared with itself
             methods = [method for method in methods if method.name != "reference"]
-        return (static_tasks if static else convergence_tasks)(shots, with_seeds(methods, self.seeds))
+        methods = with_seeds(methods, self.seeds)
+        if not static:
+            return convergence_tasks(shots, methods)
+        return static_tasks(shots, methods, self._equal_time(shots, [method.name for method in methods], notes))
+
+    def _equal_time(self, shots: Sequence[Shot], names: Sequence[str], notes: list[str]) -> dict[str, int]:
+        """How many frames take as long as 128 of ST-TAA, as measured on these views now, or when the run began."""
+        timed = tuple(name for name in ("st-taa", "paper", "temporal") if name in names)
+        if len(timed) < 2 or "st-taa" not in timed:
+            return {}
+        cameras = tuple(shot.cameras[0] for shot in shots[: self.cameras])
+        job = TimeJob(shots[0].scene, "views", cameras, timed, self.rounds)
+        (found,) = run_jobs([job], self.output.with_suffix(".files"), executor(1))
+        times = {row["method"]: row["time_ms"] for row in found["rows"]}
+        counts = equal_time_frames(times)
+        notes += [
+            f"{shots[0].scene.name}: {count} frames of {name} take as long as 128 of st-taa "
+            f"({times[name]:.1f} and {times['st-taa']:.1f} ms a frame)."
+            for name, count in counts.items()
+        ]
+        return counts
 
     def _capture(self, named: NamedScene) -> Capture | None:
         found = list(_for_scene(self.capture, named.name))
         return load_capture(found[0], require_photographs=False) if found else None
+
+    def _target(self, name: str) -> SceneSource | None:
+        """The scene that targets are drawn of, where it is another one."""
+        found = list(_for_scene(self.reference_scene, name))
+        return None if not found else _source(found[-1], self._scene(found[-1], scene_name(found[-1])), self.lod)
 
     def _scene(self, text: str, name: str) -> NamedScene:
         """The scene, under the name that tables give it."""

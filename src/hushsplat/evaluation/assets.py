@@ -54,9 +54,9 @@ def write_assets(plan: Plan, folder: Path, labels: set[str]) -> list[Row]:
 
 
 def _by_shot(tasks: Sequence[Task]) -> list[tuple[Shot, list[Task]]]:
-    found: dict[int, tuple[Shot, list[Task]]] = {}
+    found: dict[tuple[str, str], tuple[Shot, list[Task]]] = {}
     for task in tasks:
-        found.setdefault(id(task.shot), (task.shot, []))[1].append(task)
+        found.setdefault((task.shot.scene.name, task.shot.track), (task.shot, []))[1].append(task)
     return list(found.values())
 
 

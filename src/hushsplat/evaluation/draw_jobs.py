@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -88,7 +88,7 @@ class DrawJob:
 
     def run(self, folder: Path, threads: int) -> dict[str, list[float | None]]:
         """Each metric's values, one for each frame."""
-        drawing = Drawing(*_uploaded(self.shot.scene), RenderOptions(threads=threads))
+        drawing = Drawing(*uploaded(self.shot.scene), RenderOptions(threads=threads, order=self.method.order))
         targets = Targets(self.shot, drawing, folder)
         if self.method == EXPECTED:
             for frame in self.frames:
@@ -207,7 +207,10 @@ class Targets:
 
     def _drawn(self, camera: Camera) -> Image:
         if self._shot.photograph is None:
-            return self._drawing.frame("reference", camera, Noise())
+            drawing = self._drawing
+            if self._shot.target is not None:
+                drawing = replace(drawing, scene=uploaded(self._shot.target)[1])
+            return drawing.frame("reference", camera, Noise())
         return Image(load_photograph(self._shot.photograph, width=camera.width)[0])
 
     def _path(self, frame: int) -> Path:
@@ -244,9 +247,9 @@ def _method_folder(folder: Path, shot: Shot, method: Method) -> Path:
     return folder / "frames" / plain(shot.scene.name) / plain(shot.track) / plain(label)
 
 
-@lru_cache(maxsize=1)
-def _uploaded(source: SceneSource) -> tuple[Engine, Scene]:
-    """The scene that this worker drew last stays uploaded."""
+@lru_cache(maxsize=2)
+def uploaded(source: SceneSource) -> tuple[Engine, Scene]:
+    """The scene that this worker drew last stays uploaded, and the one that it is compared with."""
     drawn_on = engine(source.engine, source.adapter)
     return drawn_on, drawn_on.upload(scene_argument(source.text, source.lod).gaussians)
 

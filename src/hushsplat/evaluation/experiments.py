@@ -22,19 +22,22 @@ from hushsplat.types.capture import Capture, View
 from hushsplat.types.errors import EvaluationError
 from hushsplat.types.track import Track
 
-# Paper, "Static Quality": after how many frames each method is shown; 98 took the paper as long as 128 of ST-TAA.
+# Paper, "Static Quality": after how many frames each method is shown; and where the times are known, after as many as
+# take as long as 128 of ST-TAA (98 in the paper).
 STATIC_FRAMES = {
-    **dict.fromkeys(("paper", "temporal"), (16, 98, 128)),
+    **dict.fromkeys(("paper", "temporal"), (16, 128)),
     **dict.fromkeys(("paper-zero-shot", "temporal-zero-shot", "hush"), (16, 128)),
     "mean": (1024,),
 }
 OTHER_STATIC_FRAMES = (128,)
 CONVERGENCE_FRAMES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 SIGMAS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)  # of the heuristic trust, searched on the scored track itself
+# StochasticSplats: samples by the depth of centres, whose mean is `reference`; the paper compares with that mean.
+SS = {"ss-1": 1, "ss-4": 4}  # name: samples a pixel
 OURS = ("paper", "paper-zero-shot", "temporal", "temporal-zero-shot", "hush")  # below the baselines of every table
 DEFAULT_METHODS = {
     "static": ("reference", "mean", "st-taa", "svgf", *OURS),
-    "navigation": ("mean", "exact", "raw", "st-taa", "svgf", "svgf-tuned", *OURS),
+    "navigation": ("mean", "exact", "raw", *SS, "st-taa", "svgf", "svgf-tuned", *OURS),
     "convergence": ("reference", "mean", "st-taa", "svgf", *OURS),
     "zero-shot": ("paper", "paper-zero-shot", "temporal", "temporal-zero-shot"),
     "ablation": ("temporal",),
@@ -112,13 +115,27 @@ def still_shots(
     return [Shot(scene, f"view {i}", (camera,) * frames, (frames - 1,)) for i, camera in enumerate(cameras)]
 
 
-def static_tasks(shots: Sequence[Shot], methods: Sequence[Method]) -> list[Task]:
+def static_tasks(
+    shots: Sequence[Shot],
+    methods: Sequence[Method],
+    equal_time: Mapping[str, int] | None = None,  # method: frames in the time of 128 of ST-TAA
+) -> list[Task]:
     """Every method on every view, after the numbers of frames that the paper shows."""
-    return [
-        Task(shot, method, (0,) if method.is_independent else tuple(k - 1 for k in static_frames(method.name)))
-        for shot in shots
-        for method in methods
-    ]
+
+    def frames(method: Method) -> tuple[int, ...]:
+        if method.is_independent:
+            return (0,)
+        counts = {*static_frames(method.name), (equal_time or {}).get(method.name, 1)} - {1}
+        return tuple(count - 1 for count in sorted(counts))
+
+    return [Task(shot, method, frames(method)) for shot in shots for method in methods]
+
+
+def equal_time_frames(times_ms: Mapping[str, float]) -> dict[str, int]:
+    """Of each method of OURS with a payload as many frames as take as long as 128 of ST-TAA, at most 128."""
+    allowed = OTHER_STATIC_FRAMES[0] * times_ms["st-taa"]
+    timed = {name: times_ms[name] for name in ("paper", "temporal") if name in times_ms}
+    return {name: max(1, min(OTHER_STATIC_FRAMES[0], round(allowed / time_ms))) for name, time_ms in timed.items()}
 
 
 def static_frames(name: str) -> tuple[int, ...]:
@@ -144,43 +161,42 @@ def methods_of(
     notes: list[str],
 ) -> list[Method]:
     """The methods by name; a note says where a scene without payload is drawn by a fallback."""
-    unknown = [name for name in names if name not in KNOWN]
+    unknown = [name for name in names if name not in (*KNOWN, *SS)]
     if unknown:
-        raise EvaluationError(f"--methods takes of {', '.join(KNOWN)}, got '{unknown[0]}'.")
+        raise EvaluationError(f"--methods takes of {', '.join((*KNOWN, *SS))}, got '{unknown[0]}'.")
     has_payload = scene.gaussians.payload is not None
-    drawn = [drawn_by(name, has_payload).name for name in names]
+    drawn = [name if name in SS else drawn_by(name, has_payload).name for name in names]
     notes += [
         f"{scene.name} has no payload for {asked}; {name} draws it."
         for asked, name in zip(names, drawn, strict=True)
         if asked != name
     ]
-    return [
-        Method(
-            label=name,
-            name=name,
-            settings=adjusted(name, DenoiserSettings()) if name in LEARNED else None,
-            samples=reference_samples if name == "mean" else 0,
-        )
-        for name in dict.fromkeys(drawn)
-    ]
+    return [_method(name, reference_samples) for name in dict.fromkeys(drawn)]
 
 
-def ablation_methods(scene: NamedScene, notes: list[str]) -> list[Method]:
-    """The full denoiser and one without each part; zero-shot where the scene has no payload."""
-    name = drawn_by("temporal", scene.gaussians.payload is not None).name
-    if name != "temporal":
+def _method(name: str, reference_samples: int) -> Method:
+    if name in SS:
+        return Method(name, "raw", samples=SS[name], order="center")
+    settings = adjusted(name, DenoiserSettings()) if name in LEARNED else None
+    return Method(name, name, settings, samples=reference_samples if name == "mean" else 0)
+
+
+def ablation_methods(scene: NamedScene, notes: list[str], of: str = "temporal") -> list[Method]:
+    """The full denoiser, temporal or paper, and one without each part; zero-shot where the scene has no payload."""
+    name = drawn_by(of, scene.gaussians.payload is not None).name
+    if name != of:
         notes.append(f"{scene.name} has no payload: the ablation is of {name}.")
-    full = DenoiserSettings()
+    full = adjusted(of, DenoiserSettings())
     variants: dict[str, DenoiserSettings] = {
         "full": full,
         "trust 1": replace(full, trust="one"),
         **{f"trust heuristic, σ = {sigma:g}": replace(full, trust="heuristic", sigma=sigma) for sigma in SIGMAS},
         "no spatial filter": replace(full, spatial_filter=False),
-        "no smoothing": replace(full, smooth=False),
+        **({"no smoothing": replace(full, smooth=False)} if full.smooth else {}),
         "no stabilisation": replace(full, stabilise=False),
         "gate 0": replace(full, gate=0),
         "gate 1": replace(full, gate=1),
-        "as in the paper": PAPER,
+        **({"as in the paper": PAPER} if of == "temporal" else {}),
     }
     return [Method(label, name, settings) for label, settings in variants.items()]
 

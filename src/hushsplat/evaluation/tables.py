@@ -80,11 +80,11 @@ class Table:
 
 def tables_of(results: Results) -> list[Table]:
     """The tables that fit the experiment; the first one says it all in short."""
-    rows = [{**row, "method": _shown_method(row)} for row in _with_gaps(results.rows)]
+    rows = [{**row, "method": _shown_method(row)} for row in with_gaps(results.rows)]
     if not rows:
         return []
     if results.experiment == "convergence":
-        return [_by_frames(results.rows, figure) for figure in _measured(rows)]
+        return [by_frames(results.rows, figure) for figure in _measured(rows)]
     if results.experiment == "timing":
         parts = [row for row in rows if ": " in row["method"]]
         whole = [row for row in rows if ": " not in row["method"]]
@@ -105,7 +105,7 @@ def tables_of(results: Results) -> list[Table]:
     return means + single
 
 
-def _with_gaps(rows: Sequence[Row]) -> list[Row]:
+def with_gaps(rows: Sequence[Row]) -> list[Row]:
     """Along tracks, beside PSNR: effective samples, and the share of the gap from `raw` to `mean` (or `exact`)."""
     reached = {(row["scene"], row.get("track"), row["method"]): row.get("psnr") for row in rows}
     found = []
@@ -126,14 +126,14 @@ def _shown_method(row: Row) -> str:
     counts = row["experiment"] == "static" and row.get("frames")
     if counts:
         return f"{row['method']} ({row['frames']})"
-    return f"{row['method']} ({row['samples']})" if row.get("samples") else row["method"]
+    return f"{row['method']} ({row['samples']})" if row.get("samples") and row["method"] == "mean" else row["method"]
 
 
 def _averages(rows: Sequence[Row], by: tuple[str, ...], title: str) -> Table:
     figures = _measured(rows)
     methods = list(dict.fromkeys(row["method"] for row in rows))
     places = {tuple(row[key] for key in by) for row in rows}
-    means = {method: [_mean(rows, figure, method=method) for figure in figures] for method in methods}
+    means = {method: [mean_of(rows, figure, method=method) for figure in figures] for method in methods}
     best = [_best(figure, {method: means[method][i] for method in methods}) for i, figure in enumerate(figures)]
     counted = {method: len({tuple(r[key] for key in by) for r in rows if r["method"] == method}) for method in methods}
     uneven = len(set(counted.values())) > 1  # then a mean over fewer places must say so
@@ -156,20 +156,20 @@ def _pivot(rows: Sequence[Row], figure: str, by: tuple[str, ...], title: str) ->
     lines = []
     for place in places:
         here = [row for row in rows if tuple(row[key] for key in by) == place]
-        lines.append((*map(Cell, place), *_cells(figure, {m: _mean(here, figure, method=m) for m in methods})))
-    means = {method: _mean(rows, figure, method=method) for method in methods}
+        lines.append((*map(Cell, place), *_cells(figure, {m: mean_of(here, figure, method=m) for m in methods})))
+    means = {method: mean_of(rows, figure, method=method) for method in methods}
     lines.append((Cell("mean"), *(Cell("") for _ in by[1:]), *_cells(figure, means)))
     return Table(f"{title} {FIGURES[figure].better}", (*by, *methods), len(by), tuple(lines), (len(places),))
 
 
-def _by_frames(rows: Sequence[Row], figure: str) -> Table:
+def by_frames(rows: Sequence[Row], figure: str) -> Table:
     """Numbers of frames down, methods across; a method without frames, such as `reference`, has the same everywhere."""
     methods = list(dict.fromkeys(row["method"] for row in rows))
     counts = sorted({row["frames"] for row in rows if row["frames"]})
     lines = []
     for count in counts:
         here = [row for row in rows if row["frames"] in (count, 0)]
-        lines.append((Cell(str(count)), *_cells(figure, {m: _mean(here, figure, method=m) for m in methods})))
+        lines.append((Cell(str(count)), *_cells(figure, {m: mean_of(here, figure, method=m) for m in methods})))
     scenes = ", ".join(scenes_of(rows))
     return Table(f"{FIGURES[figure].heading} after so many frames: {scenes}", ("frames", *methods), 1, tuple(lines))
 
@@ -194,7 +194,8 @@ def _measured(rows: Sequence[Row]) -> list[str]:
     return [figure for figure in FIGURES if any(row.get(figure) is not None for row in rows)]
 
 
-def _mean(rows: Sequence[Row], figure: str, method: str) -> float | None:
+def mean_of(rows: Sequence[Row], figure: str, method: str) -> float | None:
+    """Of a method's rows that have this figure."""
     known = [row[figure] for row in rows if row["method"] == method and row.get(figure) is not None]
     if known and figure in RATIOS:
         return float(np.exp(np.mean(np.log(known))))

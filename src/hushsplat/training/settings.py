@@ -179,7 +179,7 @@ class Stage4(Settings):
         15_000, "length of the stage, 0 leaves it out.", low=0, source=f"{TABLE}; 4000 as transfer from trained weights"
     )
     transfer: bool = setting(
-        False, "begin with the weights of the package and use the weights of the paper's fast transfer."
+        False, "begin with `--start` or the weights of the package, and use the loss of the paper's fast transfer."
     )
     payload: bool = setting(True, "train a payload; without it only the networks, zero-shot.")
     target: Literal["reference", "exact"] = setting(
