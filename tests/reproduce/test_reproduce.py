@@ -121,7 +121,8 @@ def test_the_papers_numbers_have_the_means_that_it_prints() -> None:
     for name, values in printed.items():
         ours = all_of_them[name]
         got = [ours[metric] for metric in ("psnr", "ssim", "lpips", "cvvdp")]
-        np.testing.assert_allclose(got, values, rtol=0, atol=(0.006 if name else 0))
+        np.testing.assert_allclose(got[::3], values[::3], rtol=0, atol=0.008)  # of numbers that are rounded themselves
+        np.testing.assert_allclose(got[1:3], values[1:3], rtol=0, atol=0.0011)
     for dataset, by_method in paper.STATIC_PSNR.items():
         for name, values in by_method.items():
             assert np.mean(values) == pytest.approx(paper.STATIC[dataset][name]["psnr"], abs=0.0101)

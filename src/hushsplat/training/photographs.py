@@ -34,13 +34,15 @@ class TargetView:
     pixels: UInt8[Array, "h w 3"]
     covered: Bool[Array, "h w"] | None = None  # None: the photograph shows every pixel
 
-    def target(self) -> Float[Tensor, "h w 3"]:
+    def target(self, device: torch.device | str = "cpu") -> Float[Tensor, "h w 3"]:
         """0..1."""
-        return torch.from_numpy(self.pixels).float() / 255
+        return torch.from_numpy(self.pixels).to(device).float() / 255
 
     def compared(self, color: Float[Tensor, "h w 3"], target: Float[Tensor, "h w 3"]) -> Float[Tensor, "h w 3"]:
         """The picture where the photograph shows something, the target elsewhere: nothing is learned there."""
-        return color if self.covered is None else torch.where(torch.from_numpy(self.covered)[..., None], color, target)
+        if self.covered is None:
+            return color
+        return torch.where(torch.from_numpy(self.covered).to(color.device)[..., None], color, target)
 
 
 @dataclass(frozen=True)

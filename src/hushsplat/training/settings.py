@@ -259,6 +259,7 @@ class TrainSettings(Settings):
     measure_every: int = setting(2_000, "how often the held-out views are measured.", unit="steps", low=1)
     preview_every: int = setting(500, "how often a preview is written.", unit="steps", low=1)
     log_every: int = setting(10, "how often the log is written.", unit="steps", low=1)
+    device: str = setting("cpu", "of PyTorch, where stages 1 to 3 run; this version has kernels for cpu.")
     threads: int = setting(0, "workers of the CPU engine, 0: all cores; changes no result.", low=0, high=MAX_THREADS)
 
 
