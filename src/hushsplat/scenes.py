@@ -106,6 +106,14 @@ def scene_name(text: str) -> str:
     return path.name if any(map(str.isalpha, path.name)) else "/".join(path.parts[-2:])
 
 
+def scene_stamp(scene: NamedScene) -> str:
+    """Size and time of a scene's file, so that another one of the same name is another scene; empty of our own."""
+    if scene.file is None:
+        return ""
+    facts = scene.file.stat()
+    return f"{facts.st_size} {facts.st_mtime_ns}"
+
+
 def _count(text: str) -> int:
     match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([kKmM]?)", text.removeprefix(PREFIX))
     if match is None:

@@ -55,7 +55,7 @@ from hushsplat.io.atomic import check_output
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.weights import default_weights, read_weights
 from hushsplat.jobs import executor, run_jobs
-from hushsplat.scenes import DEMO, NamedScene, scene_argument, scene_name
+from hushsplat.scenes import DEMO, NamedScene, scene_argument, scene_name, scene_stamp
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.synth import home_camera
 from hushsplat.types.camera import Camera
@@ -362,10 +362,7 @@ def _drawn_by(engine: Engine) -> dict[str, Any]:
 
 
 def _source(text: str, named: NamedScene, lod: int | None) -> SceneSource:
-    if named.is_own:
-        return SceneSource(text, None, named.name)
-    facts = Path(text).stat()
-    return SceneSource(text, lod, named.name, f"{facts.st_size} {facts.st_mtime_ns}")
+    return SceneSource(text, None if named.is_own else lod, named.name, scene_stamp(named))
 
 
 def scene_names(texts: Sequence[str]) -> list[str]:

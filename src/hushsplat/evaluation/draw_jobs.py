@@ -93,13 +93,13 @@ class DrawJob:
         if self.method == EXPECTED:
             for frame in self.frames:
                 targets.store(frame)
-                _save(picture_path(folder, self.shot, EXPECTED, frame), targets.at(frame).color)
+                save_frame(picture_path(folder, self.shot, EXPECTED, frame), targets.at(frame).color)
             return {}
         values: dict[str, list[float | None]] = {metric: [] for metric in self.metrics}
         previous: tuple[int, Float32[Array, "h w 3"]] | None = None
         for frame, color in self._drawn(folder, drawing):
             if frame in self.frames:
-                _save(picture_path(folder, self.shot, self.method, frame), color)
+                save_frame(picture_path(folder, self.shot, self.method, frame), color)
                 before = previous[1] if previous is not None and previous[0] == frame - 1 else None
                 for metric in self.metrics:
                     values[metric].append(targets.compared(metric, frame, color, before))
@@ -141,7 +141,7 @@ class DrawJob:
             if view.scale is not None:
                 bar = view.scale.bar(BAR_WIDTH, 3 * BAR_HEIGHT if view.scale.wheel else BAR_HEIGHT)
                 color = with_scale(color, view.scale.title, bar, view.scale.value)
-            _save(view_path(folder, self.shot, self.method, name), color)
+            save_frame(view_path(folder, self.shot, self.method, name), color)
 
 
 class Targets:
@@ -262,7 +262,7 @@ def _error(color: Float32[Array, "h w 3"], expected: Float32[Array, "h w 3"]) ->
     return np.clip(color, 0, 1) - np.clip(expected, 0, 1)
 
 
-def _save(path: Path, color: Float32[Array, "h w 3"]) -> None:
+def save_frame(path: Path, color: Float32[Array, "h w 3"]) -> None:
     """Compressed quickly rather than well: most are deleted in the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as temporary:

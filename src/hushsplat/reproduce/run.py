@@ -263,7 +263,7 @@ class _Trained:
         return {name: named_track(t, self._scene).resized(*size) for name, t in zip(called, self._names, strict=True)}
 
     def _source(self, path: Path, name: str = "") -> SceneSource:
-        facts = path.stat()
+        facts = path.stat()  # as scene_stamp, without reading the scene
         return SceneSource(str(path), None, name or self.name, f"{facts.st_size} {facts.st_mtime_ns}")
 
     def _shots(self, path: Path, name: str = "") -> list[Shot]:
