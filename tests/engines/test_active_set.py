@@ -449,3 +449,33 @@ def test_the_same_bits_with_any_number_of_threads_in_the_order_of_each_pixel(col
         streams.append(pictures)
     for one, other in zip(*streams, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def _wall_and_posts() -> tuple[Gaussians, Camera]:
+    """An opaque wall, one near thing in the picture, and one at the same depth to the right of it."""
+    x, y = (axis.ravel() for axis in np.meshgrid(np.linspace(-9, 9, 91), np.linspace(-6, 6, 61)))
+    means = np.concatenate([np.stack([x, y, np.full_like(x, 10.0)], axis=1), [[-0.2, 0.0, 1.0], [0.66, 0.0, 1.0]]])
+    count = len(means)
+    colors = np.random.default_rng(0).uniform(-1, 1, (count, 1, 3))
+    colors[-1] = 1.5
+    scales = np.full((count, 3), 0.12)
+    scales[-2:] = 0.04
+    arrays = (means, scales, np.tile([1.0, 0, 0, 0], (count, 1)), np.full(count, 0.98), colors)
+    gaussians = Gaussians(*(array.astype(np.float32) for array in arrays))
+    return gaussians, Camera(160, 96, 160.0, 160.0, 80.0, 48.0, np.eye(4))
+
+
+@pytest.mark.parametrize("parallax_px", [4.0, 1e6])
+def test_what_comes_in_at_the_border_faster_than_what_is_seen_there_is_found(parallax_px):
+    """The wall moves by a third of a pixel in each frame, what is near by three."""
+    gaussians, camera = _wall_and_posts()
+    settings, state, missing = ActiveSetSettings(period=NEVER, parallax_px=parallax_px), None, []
+    for frame in range(14):
+        view = moved(camera, right=0.02 * frame)
+        found, state = draw_active_set(gaussians, view, state, settings=settings)
+        missing.append((np.abs(found.color - reference(gaussians, view).color).max(axis=-1) > 0.1).sum())
+    assert missing[0] == 0
+    if parallax_px < 10:
+        assert max(missing) < 60
+    else:
+        assert missing[-1] > 250  # else this test cannot see it

@@ -147,7 +147,7 @@ class Evaluate:
         wanted = usable_metrics(self.metrics, self.lpips_weights, self.experiment not in STILL)
         notes: list[str] = []
         tasks: list[Task] = []
-        drawn_on = chosen_engine(self.engine, self.adapter)  # what is wrong with it is said before anything is loaded
+        drawn_on = chosen_engine(self.engine, self.adapter, fixed=True)  # its errors come before anything is loaded
         names = scene_names(self.scenes)
         own, foreign = (self._weights(texts, names) for texts in (self.weights, self.zero_shot_weights))
         for text, name in zip(self.scenes, names, strict=True):
@@ -176,7 +176,8 @@ class Evaluate:
     def _time(self) -> None:
         """One scene after the other, in this process: nothing else may run beside it."""
         started = time.monotonic()
-        rows, notes, drawn_on = list[dict[str, Any]](), list[str](), chosen_engine(self.engine, self.adapter)
+        rows, notes = list[dict[str, Any]](), list[str]()
+        drawn_on = chosen_engine(self.engine, self.adapter, fixed=True)
         names = scene_names(self.scenes)
         own = self._weights(self.weights, names)
         for text, scene in zip(self.scenes, names, strict=True):

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import tyro
-from jaxtyping import Float32
-from numpy import ndarray as Array
 
-from hushsplat.api import STILL_FRAMES, play_side_by_side
+from hushsplat.api import STILL_FRAMES, draw_side_by_side
 from hushsplat.cli.cameras import Cameras
 from hushsplat.cli.console import bytes_text, print_error, progress_bar, say, status
 from hushsplat.cli.flags import (
@@ -31,7 +29,7 @@ from hushsplat.cli.flags import (
     choose_instruction_set,
     chosen_engine,
 )
-from hushsplat.engines.base import Engine
+from hushsplat.engines.base import Engine, Image
 from hushsplat.evaluation.frame_jobs import FrameJob, frame_jobs, side_by_side
 from hushsplat.evaluation.shots import SceneSource
 from hushsplat.io.frames import check_frames_output, frame_writer
@@ -48,7 +46,7 @@ from hushsplat.spec.views import SHOWN, view_picture
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.framing import guess_up
-from hushsplat.types.image import Image
+from hushsplat.types.image import Pixels
 from hushsplat.types.options import NEAR, Noise, RenderOptions
 from hushsplat.types.track import Track
 
@@ -131,9 +129,9 @@ class Render:
         for name, by in dict.fromkeys(zip(asked, names, strict=True)):  # after all that may be refused
             if name != by:
                 print_error(f"{scene.name} has no payload for {name}; {by} draws it.")
-        drawing = chosen_engine(self.engine, self.adapter)
-        canvas = seen if len(names) == 1 else seen.resized(len(names) * seen.width, seen.height)
         by_jobs = self.workers is not None or self.cluster is not None
+        drawing = chosen_engine(self.engine, self.adapter, fixed=by_jobs)
+        canvas = seen if len(names) == 1 else seen.resized(len(names) * seen.width, seen.height)
         steps = len(cameras) * (len(names) if by_jobs else 1)
         progress = progress_bar(f"drawing {', '.join(names)}", steps, self.quiet)
         if by_jobs:
@@ -147,7 +145,7 @@ class Render:
                     write(picture)
             shutil.rmtree(folder)
         else:
-            played = play_side_by_side(
+            drawn = draw_side_by_side(
                 scene.gaussians,
                 cameras,
                 methods,
@@ -157,7 +155,7 @@ class Render:
                 on=drawing,
             )
             with frame_writer(self.output, canvas, self.crf) as write, progress as bar:
-                for index, images in enumerate(played):
+                for index, images in enumerate(drawn):
                     if not isinstance(seen, Camera) or index == len(cameras) - 1:
                         write(self._picture(names, images))
                     bar.advance()
@@ -238,17 +236,17 @@ class Render:
             raise HushsplatError(f"--frames must be at least 1, got {count}.")
         return [seen] * count
 
-    def _picture(self, names: Sequence[str], images: Sequence[Image]) -> Float32[Array, "h w 3"]:
+    def _picture(self, names: Sequence[str], images: Sequence[Image]) -> Pixels:
         if len(names) == 1:
             return self._shown(images[0])
-        labelled = [with_label(image.color, name) for name, image in zip(names, images, strict=True)]
+        labelled = [with_label(image.pixels(), name) for name, image in zip(names, images, strict=True)]
         return np.concatenate(labelled, axis=1)
 
-    def _shown(self, image: Image) -> Float32[Array, "h w 3"]:
+    def _shown(self, image: Image) -> Pixels:
         """The picture, or the intermediate result that was asked for with its scale in the corner."""
         if self.show == "picture":
-            return image.color
-        view = view_picture(image, self.show, self.denoiser)
+            return image.numpy().color if self.output.suffix.lower() == ".npy" else image.pixels()
+        view = view_picture(image.numpy(), self.show, self.denoiser)
         if view.scale is None:
             return view.color
         height = 3 * BAR_HEIGHT if view.scale.wheel else BAR_HEIGHT

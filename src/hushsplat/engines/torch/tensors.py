@@ -140,6 +140,10 @@ class TensorImage:
     views: dict[str, Float[Tensor, "h w _"]]  # by the names of spec.passes.VIEWS
     history: History  # what this frame found of the one before; training asks how good it was
 
+    def pixels(self) -> np.ndarray:
+        """The colours to show."""
+        return _array(self.color)
+
     def numpy(self) -> Image:
         """The same frame as float32 arrays."""
         return Image(_array(self.color), views={name: _array(view) for name, view in self.views.items()})

@@ -131,10 +131,12 @@ private:
     void read_profiles() {
         const FrameChange change(camera_, previous_ ? previous_->camera : camera_);
         const ActiveSet* before = has_profile_ ? previous_ : nullptr;
+        float nearest = kUnknown, farthest;
+        if (before) depth_range(*before, 0, 0, std::max(before->cell_columns, before->cell_rows), &nearest, &farthest);
         parallel_for(rows_, threads_, [&](int row) {
             for (int tile = row * columns_; tile < (row + 1) * columns_; ++tile)
                 profiles_[tile].read(before, change, camera_, tile % columns_ * kSetTile, row * kSetTile,
-                                     job_.settings.reach_px);
+                                     job_.settings.reach_px, nearest);
         });
     }
 
@@ -261,20 +263,12 @@ private:
             }
         };
         each_member(scene_, camera_, job_.next->members.get(), parts.chunk[part], parts.chunk[part + 1], [&](int slot) {
-            prefetch_color(scene_.id[slot]);
+            prefetch_color(colors_, scene_.id[slot]);
             ring[in++ % kRing] = slot;
             if (in - out == kAhead + 8) make_eight(8);
         });
         while (in != out) make_eight(in - out < 8 ? (int)(in - out) : 8);
         parts.count[part] = made - parts.first[part];
-    }
-
-    void prefetch_color(int32_t id) const {
-        const size_t floats = (size_t)3 * colors_.coefficients;
-        const char* begin = reinterpret_cast<const char*>(colors_.sh + (size_t)id * floats);
-        for (size_t byte = 0; byte < floats * sizeof(float); byte += 64) __builtin_prefetch(begin + byte);
-        __builtin_prefetch(begin + floats * sizeof(float) - 1);
-        if (colors_.coefficients > 1) __builtin_prefetch(colors_.means + 3 * (size_t)id);
     }
 
     float center_depth(int slot) const { return 1 / scene_.projected[slot].inverse_depth; }
