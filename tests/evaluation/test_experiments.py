@@ -259,6 +259,8 @@ def test_tracks_end_to_end(
     assert found.missing == {} and found.versions["hushsplat"] == hushsplat.__version__
     assert {asset["kind"] for asset in found.assets} == {"frame", "expected", "view", "video"}
     assert all(found.asset_path(asset).is_file() for asset in found.assets)
+    views = {asset["name"] for asset in found.assets if asset["kind"] == "view"}
+    assert {"trust_s", "accumulated-4", "denoised-4", "composite-4"} <= views and "accumulated-64" not in views
     assert not (tmp_path / "out.files" / "frames").exists()
     out, _ = capsys.readouterr()
     assert f"mean over {len(scenes) * len(tracks)} track" in out and "PSNR" in out and "hushsplat report" in out

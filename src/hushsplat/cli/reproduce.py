@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -57,6 +57,7 @@ class Reproduce:
     scenes: Names = ()  # which; all of the dataset if not said
     source: MaybeText = None  # scene whose denoiser is trained at length; room, or the first, if not said
     track: Names = ("walk",)  # files or names, as `hushsplat evaluate` takes them
+    all_views: Flag = False  # train on all views, as the paper on Tanks and Temples; every 8th is measured all the same
     images: MaybeText = None  # folder of the photographs in each capture, such as images_4
     lpips_weights: MaybePath = None  # VGG16 with the heads of LPIPS v0.1, a .npz; for the loss of stage 4 too
     workers: int = 0  # processes that evaluate; 0: one for each core
@@ -83,11 +84,13 @@ class Reproduce:
         for name in (*scenes, *([] if self.source is None else [self.source])):
             if name not in (known if name in scenes else scenes):
                 raise EvaluationError(f"{name}: is no scene of {self.dataset}; it has {', '.join(known)}.")
+        size = SIZES[self.size]
+        size = replace(size, training=replace(size.training, hold_out=not self.all_views))
         source = self.source or (SOURCE if SOURCE in scenes else scenes[0])
         return Reproduction(
             self.dataset,
             self.output,
-            SIZES[self.size],
+            size,
             scenes,
             source,
             self.track,

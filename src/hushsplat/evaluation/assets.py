@@ -10,7 +10,7 @@ from jaxtyping import Float32
 from numpy import ndarray as Array
 from PIL import Image as Pillow
 
-from hushsplat.evaluation.draw_jobs import EXPECTED, VIEWS, picture_path, plain, view_path
+from hushsplat.evaluation.draw_jobs import EXPECTED, PATHS, VIEWS, picture_path, plain, view_path
 from hushsplat.evaluation.plan import Plan, Task
 from hushsplat.evaluation.results import Row
 from hushsplat.evaluation.score_jobs import load_bytes
@@ -44,7 +44,7 @@ def write_assets(plan: Plan, folder: Path, labels: set[str]) -> list[Row]:
         target = "photograph" if shot.photograph is not None else "reference"
         assets.append(_picture(folder, shot, "expected", Method(target, target), str(shot.showcase), place, pixels))
         for task in shown:
-            for view in VIEWS:
+            for view in (*VIEWS, *PATHS):
                 path = view_path(folder, shot, task.method, view)
                 if path.is_file():
                     assets.append(_picture(folder, shot, "view", task.method, view, place, load_bytes(path)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -32,6 +32,8 @@ EXPECTED = Method("expected", "expected")  # the target, stored like the frames 
 TEMPORAL_METRICS = ("tpsnr", "flicker")  # that also look at the frame before
 DRAWN_METRICS = ("psnr", "ssim", "gradient_energy", *TEMPORAL_METRICS)
 VIEWS = ("trust_s", "frames_s", "gate", "motion", "variance", "ellipse")  # that reports show of a learned denoiser
+# Paper, figure of the two paths and their composition: after so many frames.
+PATHS = {f"{view}-{count}": (view, count) for count in (4, 64) for view in ("accumulated", "denoised", "composite")}
 BYTES_STORED = 16  # a pixel of a target, with its depth
 MOST_STORED_BYTES = 2**31  # of one shot; every job of longer ones draws the targets anew
 BLOCK = 64  # samples of `mean` that are drawn at once
@@ -127,15 +129,17 @@ class DrawJob:
         weights = self.weights if self.method.is_learned else None
         stream = drawing.stream(configure(self.method.name, weights=weights, settings=self.method.settings), self.noise)
         for frame, camera in enumerate(self.shot.cameras[: max(self.frames) + 1]):
-            with_views = self.method.is_learned and frame == self.shot.showcase
+            shown = dict(zip(VIEWS, VIEWS, strict=True)) if frame == self.shot.showcase else {}
+            shown |= {name: view for name, (view, count) in PATHS.items() if count == frame + 1}
+            with_views = self.method.is_learned and bool(shown)
             image = stream.step(camera, with_views=with_views).images[0].numpy()
             if with_views:
-                self._save_views(folder, image)
+                self._save_views(folder, image, shown)
             yield frame, image.color
 
-    def _save_views(self, folder: Path, image: Image) -> None:
-        for name in VIEWS:
-            view = view_picture(image, name, self.method.settings)
+    def _save_views(self, folder: Path, image: Image, shown: Mapping[str, str]) -> None:
+        for name, of in shown.items():
+            view = view_picture(image, of, self.method.settings)
             color = view.color
             if view.scale is not None:
                 bar = view.scale.bar(BAR_WIDTH, 3 * BAR_HEIGHT if view.scale.wheel else BAR_HEIGHT)

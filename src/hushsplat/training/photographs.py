@@ -70,7 +70,7 @@ def load_photographs(
     capture: Capture, settings: TrainSettings, loaded: Callable[[], None] = lambda: None
 ) -> Photographs:
     """All photographs at the width of training; `loaded` is called after each."""
-    if len(capture.train) < 1:
+    if settings.hold_out and len(capture.train) < 1:
         raise TrainingError(f"{capture.folder}: has {len(capture.views)} view; training needs at least 2.")
 
     def read(view: View) -> TargetView:
@@ -80,7 +80,8 @@ def load_photographs(
         loaded()
         return TargetView(view.name, camera, to_bytes(picture), None if covered.all() else covered)
 
-    return Photographs([read(view) for view in capture.train], [read(view) for view in capture.held_out])
+    train = capture.train if settings.hold_out else capture.views
+    return Photographs([read(view) for view in train], [read(view) for view in capture.held_out])
 
 
 def made_up_photographs(gaussians: Gaussians, settings: TrainSettings) -> Photographs:
