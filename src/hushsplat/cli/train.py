@@ -61,6 +61,7 @@ class Train:
     scene: MaybeText = None  # begin at stage 3 with this scene, in the capture's frame
     images: MaybeText = None  # folder of the photographs, such as images_4
     lpips: MaybeText = None  # .npz of LPIPS' weights for stage 4's loss (docs/evaluation.md); it does without
+    start: MaybeText = None  # .safetensors of the denoiser that stage 4 begins with, such as another run's
     resume: Flag = False  # go on with the run in the folder; its own settings count
     isa: MaybeText = None  # instruction set of the engine; the best one if not said
     quiet: Flag = False  # no progress
@@ -80,6 +81,7 @@ class Train:
                     scene=self.scene,
                     images=self.images,
                     lpips=self.lpips,
+                    start=self.start,
                     resume=self.resume,
                     on_progress=on_progress,
                 )

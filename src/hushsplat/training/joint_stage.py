@@ -31,6 +31,7 @@ from hushsplat.methods import configure
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.spec.state import TEMPORAL, State
+from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.stream import Stream
 from hushsplat.training.chain_cameras import chain_cameras, chain_kind, paced
 from hushsplat.training.joint_loss import CleanPicture, JointLoss, disocclusion
@@ -83,15 +84,22 @@ class LastFrame:
 class JointStage:
     """Stage 4 as the runner drives it."""
 
-    def __init__(self, subject: Subject, settings: TrainSettings, lpips: Lpips | None = None) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        settings: TrainSettings,
+        lpips: Lpips | None = None,
+        start: DenoiserWeights | None = None,  # None: by chance, or in transfer those of the package
+    ) -> None:
         self.subject, self.settings, self.seed = subject, settings.stage4, settings.seed
         self.loss = JointLoss(settings.stage4, lpips, settings.threads)
         self.options = RenderOptions(settings.background, threads=settings.threads)
         self.engine = engine("cpu")
         self.scene = self.engine.upload(replace(subject.gaussians, payload=None), self.options)
         torch.manual_seed(self.seed)
-        transfer = self.settings.transfer
-        self.networks = DenoiserNetworks.from_weights(default_weights()) if transfer else DenoiserNetworks()
+        if start is None and self.settings.transfer:
+            start = default_weights()
+        self.networks = DenoiserNetworks() if start is None else DenoiserNetworks.from_weights(start)
         self.payload = torch.nn.Parameter(first_payload(len(subject.gaussians), self.seed))
         groups: list[dict[str, Any]] = [
             {"params": [*self.networks.accumulated.parameters(), *self.networks.denoised.parameters()]},

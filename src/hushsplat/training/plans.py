@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hushsplat.engines.torch.lpips import Lpips
 from hushsplat.io.scenes.scene import load
+from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.training.first_surfels import first_surfels, flattened
 from hushsplat.training.joint_stage import JointStage, Subject
 from hushsplat.training.photographs import Photographs
@@ -27,7 +28,11 @@ from hushsplat.types.gaussians import Gaussians
 
 
 def plans_from_capture(
-    capture: Capture, photographs: Photographs, settings: TrainSettings, lpips: Lpips | None = None
+    capture: Capture,
+    photographs: Photographs,
+    settings: TrainSettings,
+    lpips: Lpips | None = None,
+    start: DenoiserWeights | None = None,  # of stage 4
 ) -> list[Plan]:
     """All four stages."""
 
@@ -45,22 +50,30 @@ def plans_from_capture(
         Plan("stage1", settings.stage1.steps, begin_stage1),
         Plan("stage2", settings.stage2.steps, begin_stage2),
         Plan("stage3", settings.stage3.steps, begin_stage3),
-        _stage4(photographs, settings, lpips),
+        _stage4(photographs, settings, lpips, start),
     ]
 
 
 def plans_from_scene(
-    gaussians: Gaussians, photographs: Photographs, settings: TrainSettings, lpips: Lpips | None = None
+    gaussians: Gaussians,
+    photographs: Photographs,
+    settings: TrainSettings,
+    lpips: Lpips | None = None,
+    start: DenoiserWeights | None = None,  # of stage 4
 ) -> list[Plan]:
     """Stages 3 and 4: a trained scene becomes surfels for the order in every pixel."""
     begin: Callable[[Path], PixelOrderStage] = lambda folder: PixelOrderStage(  # noqa: E731
         SurfelModel.from_gaussians(flattened(gaussians)), photographs, settings
     )
-    return [Plan("stage3", settings.stage3.steps, begin), _stage4(photographs, settings, lpips, gaussians)]
+    return [Plan("stage3", settings.stage3.steps, begin), _stage4(photographs, settings, lpips, start, gaussians)]
 
 
 def _stage4(
-    photographs: Photographs, settings: TrainSettings, lpips: Lpips | None, given: Gaussians | None = None
+    photographs: Photographs,
+    settings: TrainSettings,
+    lpips: Lpips | None,
+    start: DenoiserWeights | None,
+    given: Gaussians | None = None,
 ) -> Plan:
     """Payload and denoiser, of the scene that the stages before have written; of the one given if there is none."""
 
@@ -74,7 +87,7 @@ def _stage4(
             raise TrainingError(f"{folder}: stage 4 needs a scene; let one of the stages before it run.")
         train, held_out = ([view.camera for view in views] for views in (photographs.train, photographs.held_out))
         subject = Subject(scene, train, held_out, photographs.extent)
-        return JointStage(subject, settings, lpips)
+        return JointStage(subject, settings, lpips, start)
 
     return Plan("stage4", settings.stage4.steps, begin)
 
