@@ -66,7 +66,7 @@ class JointLoss:
     ) -> dict[str, Float[Tensor, ""]]:
         """All terms of one frame."""
         settings, views = self.settings, frame.views
-        composite, trusts = views["composite"], (views["accumulated_trust"], views["denoised_trust"])
+        composite, trusts = views["composite"], frame.trusts
         terms = {"l1": (composite - target).abs().mean()}
         if settings.ssim:
             terms["ssim"] = settings.ssim * (1 - ssim(composite, target, self.threads))
@@ -83,12 +83,12 @@ class JointLoss:
             terms["near_static"] = weight * (2 - trusts[0].mean() - trusts[1].mean())
         if disoccluded is not None and disoccluded.any():
             weight = settings.disocclusion + (TRANSFER_DISOCCLUSION_MORE if settings.transfer else 0)
-            terms["disocclusion"] = weight * ((trusts[0] + trusts[1])[..., 0] * disoccluded).mean()
+            terms["disocclusion"] = weight * ((trusts[0] + trusts[1]) * disoccluded).mean()
         return terms
 
 
 def both_trust_losses(
-    frame: TensorImage, observation: TensorObservation, target: Float[Tensor, "h w 3"]
+    frame: TensorImage, observation: TensorObservation, target: Float[Tensor, "h w 3"], config: DenoiserSettings
 ) -> Float[Tensor, ""]:
     """Of both paths; the denoised one against the filtered target, since the blur is common to all it averages."""
     history, views = frame.history, frame.views
@@ -96,23 +96,25 @@ def both_trust_losses(
     soft = rgb_from_ycocg(filter_color(ycocg_from_rgb(target), ellipse))
     denoised = trust_loss(
         history.denoised_frames,
-        views["denoised_trust"][..., 0],
+        frame.trusts[1],
         squared(rgb_from_ycocg(history.denoised) - soft),
         squared(views["filtered"].detach() - soft),
         history.valid,
+        config.history,
     )
     if history.static:  # the accumulated path's trust is 1, whatever the network predicts
         return denoised
     # Errors are compared after smoothing, which removes most of a sample's noise and nothing of a wrong history.
     luma = ycocg_from_rgb(views["accumulated"].detach())[..., 0]
-    error = standard_error(views["variance"][..., 0].detach(), views["accumulated_frames"][..., 0].detach())
-    weights = neighbour_weights(luma, error, DenoiserSettings())
+    error = standard_error(views["variance"][..., 0].detach(), views["accumulated_frames"][..., 0].detach() - 1, config)
+    weights = neighbour_weights(luma, error, config)
     return denoised + trust_loss(
         history.accumulated_frames,
-        views["accumulated_trust"][..., 0],
+        frame.trusts[0],
         squared(mixed(rgb_from_ycocg(history.accumulated) - target, weights)),
         squared(mixed(observation.color - target, weights)),
         history.valid,
+        config.history,
     )
 
 
