@@ -12,7 +12,7 @@ from numpy import ndarray as Array
 from torch import Tensor
 
 from hushsplat.engines.torch.colour import rgb_from_ycocg, ycocg_from_rgb
-from hushsplat.engines.torch.filter import Ellipse, filter_color
+from hushsplat.engines.torch.filter import Ellipse, filter_color, kernel_scales
 from hushsplat.engines.torch.gate import standard_error
 from hushsplat.engines.torch.lpips import Lpips
 from hushsplat.engines.torch.ops import ssim
@@ -27,9 +27,6 @@ from hushsplat.types.errors import TrainingError
 from hushsplat.types.image import Image
 from hushsplat.types.motion import CameraMotion
 
-# Paper, "fast transfer": what becomes of two weights when training begins with trained networks.
-TRANSFER_NEAR_STATIC_SHARE = 0.5
-TRANSFER_DISOCCLUSION_MORE = 0.05
 LEAST_DEPTH = 1e-6  # world units: keeps relative differences finite
 
 
@@ -53,6 +50,7 @@ class JointLoss:
     """The weighted terms by name; a term that does not apply to a frame is left out."""
 
     settings: Stage4
+    denoiser: DenoiserSettings  # of the passes that are trained
     lpips: Lpips | None = None
     threads: int = 0
 
@@ -74,15 +72,16 @@ class JointLoss:
             terms["lpips"] = settings.lpips * self.lpips(*(x.permute(2, 0, 1)[None] for x in (composite, target)))[0]
         if settings.accumulated:
             terms["accumulated"] = settings.accumulated * (views["accumulated"] - target).abs().mean()
-        if settings.symmetry and settings.payload:
-            terms["symmetry"] = settings.symmetry * (views["ellipse"][..., 0] - views["ellipse"][..., 1]).mean()
+        if settings.symmetry and observation.neural_view is not None:
+            scale_x, scale_y, _ = kernel_scales(observation.neural_view)
+            terms["symmetry"] = settings.symmetry * (scale_x - scale_y).abs().mean()
         if settings.trust_loss and frame.history.valid.any():
-            terms["trust_loss"] = settings.trust_loss * both_trust_losses(frame, observation, target)
+            terms["trust_loss"] = settings.trust_loss * both_trust_losses(frame, observation, target, self.denoiser)
         if near_static and frame.history.valid.any():
-            weight = settings.near_static * (TRANSFER_NEAR_STATIC_SHARE if settings.transfer else 1)
+            weight = settings.transfer_near_static if settings.transfer else settings.near_static
             terms["near_static"] = weight * (2 - trusts[0].mean() - trusts[1].mean())
         if disoccluded is not None and disoccluded.any():
-            weight = settings.disocclusion + (TRANSFER_DISOCCLUSION_MORE if settings.transfer else 0)
+            weight = settings.transfer_disocclusion if settings.transfer else settings.disocclusion
             terms["disocclusion"] = weight * ((trusts[0] + trusts[1]) * disoccluded).mean()
         return terms
 

@@ -55,10 +55,17 @@ def filter_color(color: Float[Tensor, "h w c"], ellipse: Ellipse) -> Float[Tenso
 
 
 def learned_ellipse(neural_view: Float[Tensor, "h w 4"], lean: float) -> Ellipse:
-    """The kernel that the payload asks for (paper, appendix "Spatial Filter Details")."""
+    """The kernel that the payload asks for."""
+    return ellipse_of(*kernel_scales(neural_view), lean)
+
+
+def kernel_scales(
+    neural_view: Float[Tensor, "h w 4"],
+) -> tuple[Float[Tensor, "h w"], Float[Tensor, "h w"], Float[Tensor, "h w"]]:
+    """a_x, a_y and ρ (paper, appendix "Spatial Filter Details")."""
     up, right, forward, blur = binomial_blur(neural_view).unbind(-1)  # V0..V3
     floor = functional.softplus(blur)
-    return ellipse_of(functional.relu(right) + floor, functional.relu(up) + floor, torch.tanh(forward), lean)
+    return functional.relu(right) + floor, functional.relu(up) + floor, torch.tanh(forward)
 
 
 def zero_shot_ellipse(like: Float[Tensor, "h w"]) -> Ellipse:
