@@ -156,13 +156,11 @@ def test_gradients_are_clipped_and_rates_differ(chain: RecordedChain) -> None:
     moved = train_zero_shot([chain], ZeroShotSettings(rounds=1, steps=1, sample_share=1.0, rate=1e-3), start)
 
     def steps(after: DenoiserWeights) -> dict[str, float]:
-        return {name: float(np.abs(after.tensors[name] - start.tensors[name]).max()) for name in start.tensors}
+        fitted, before = rescaled(after, -1), rescaled(start, -1)  # as the optimiser sees them
+        return {name: float(np.abs(fitted[name] - before[name]).max()) for name in before.tensors}
 
     assert max(steps(still).values()) < 1e-5
     largest = steps(moved)
-    # Features are scaled while the networks are fitted: their weights move by as much more.
-    assert largest.pop("accumulated.0.weight") == pytest.approx(0.04, rel=0.2)
-    assert largest.pop("denoised.depthwise.weight") == pytest.approx(0.08, rel=0.2)
     assert max(size for name, size in largest.items() if name.startswith("accumulated")) == pytest.approx(
         1e-3, rel=0.05
     )
