@@ -4,11 +4,13 @@
     python benchmarks/hush.py flowers/lod-meta.json --methods raw sorted hush:fast hush hush:best
     python benchmarks/hush.py synth:100k synth:1M synth:10M --methods sorted hush --frames 12
     python benchmarks/hush.py synth:500k --methods hush --frames 2000 --every 200 --fps 30
+    python benchmarks/hush.py synth:500k --methods raw hush --order pixel
 
 A method may have changes after a colon: a preset (hush:fast) or settings (hush:discovery=stream/period=4).
 Every frame is drawn by each method in turn, so that other programs disturb all of them alike; trust the ratios. `cpu`
 is the time of all threads together, which a busy machine changes less than the wall time. Times are medians and PSNR
-is the mean from --first on; PSNR of the first frames is shown too, since each track begins with a cut.
+is the mean from --first on, to `reference`, with --order pixel to `exact`; PSNR of the first frames is shown too,
+since each track begins with a cut.
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ class Row:
         """As printed."""
         text = f"  {self.name:28} {median(self.wall_ms[first:]):7.1f} ms {median(self.cpu_ms[first:]):7.1f} cpu"
         text += f"  {median(self.wall_ms[first:]) / median(against.wall_ms[first:]):5.2f}"
-        text += f" {median(self.cpu_ms[first:]) / median(against.cpu_ms[first:]):5.2f} of reference"
+        text += f" {median(self.cpu_ms[first:]) / median(against.cpu_ms[first:]):5.2f} of {against.name}"
         if self is against:
             return text
         early = " ".join(f"{value:.1f}" for value in self.dB[:SHOWN_FRAMES])
@@ -109,9 +111,10 @@ class Row:
 
 def play(scene: NamedScene, views: Iterator[Camera], arguments: argparse.Namespace) -> None:
     """All methods on one track, a line each."""
-    drawn_on, options = engine("cpu"), RenderOptions(threads=arguments.threads)
+    drawn_on, options = engine("cpu"), RenderOptions(threads=arguments.threads, order=arguments.order)
     uploaded = drawn_on.upload(scene.gaussians)
-    rows = [Row(text, drawn_on, uploaded, options) for text in dict.fromkeys(("reference", *arguments.methods))]
+    limit = "exact" if arguments.order == "pixel" else "reference"
+    rows = [Row(text, drawn_on, uploaded, options) for text in dict.fromkeys((limit, *arguments.methods))]
     for frame, camera in enumerate(views):
         reference = rows[0].draw(camera)
         for row in rows[1:]:
@@ -141,6 +144,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=0, help="also print a line after so many frames")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--lod", type=int)
+    parser.add_argument("--order", choices=["center", "pixel"])
     arguments = parser.parse_args()
     for name in arguments.scenes:
         scene = scene_argument(name, arguments.lod)

@@ -17,8 +17,8 @@ from PIL import Image as Pillow
 
 import hushsplat
 from hushsplat import Gaussians
-from hushsplat.io.images import to_bytes
 from hushsplat.types.errors import DenoiseError
+from hushsplat.types.image import to_bytes
 
 FUNCTIONS = [name for name in hushsplat.__all__ if inspect.isfunction(getattr(hushsplat, name))]
 CLASSES = [name for name in hushsplat.__all__ if inspect.isclass(getattr(hushsplat, name))]

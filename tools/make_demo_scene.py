@@ -17,13 +17,13 @@ import numpy as np
 from PIL import Image as Pillow
 
 import hushsplat
-from hushsplat.io.images import to_bytes
 from hushsplat.io.scenes.scene import load, save
 from hushsplat.scenes import DEMO_FILE
 from hushsplat.synth.cameras import home_camera, view_cameras, walk_track
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.harmonics import sh_colors
+from hushsplat.types.image import to_bytes
 from hushsplat.types.rotations import quaternion_from_matrix
 
 SURFELS = 1_000_000  # of the scene that is photographed

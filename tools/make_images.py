@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image as Pillow
 
 import hushsplat
-from hushsplat.io.images import to_bytes
+from hushsplat.types.image import to_bytes
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 GAUSSIANS = 500_000

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from hushsplat.engines.base import ENGINES, Engine, Scene, engine
+from hushsplat.engines.base import Image as Handle
 from hushsplat.home import frame_scene
 from hushsplat.methods import method
 from hushsplat.scenes import scene_argument
@@ -116,12 +117,26 @@ def play_side_by_side(
     on: EngineLike = "cpu",
 ) -> Iterator[list[Image]]:
     """One image of each method for each camera; all denoisers see the same noisy frames. See `play`."""
+    drawn = draw_side_by_side(scene, cameras, methods, noise=noise, options=options, with_views=with_views, on=on)
+    return ([image.numpy() for image in images] for images in drawn)
+
+
+def draw_side_by_side(
+    scene: SceneLike,
+    cameras: Track | Iterable[Camera],
+    methods: Sequence[MethodLike],
+    *,
+    noise: Noise | None = None,
+    options: RenderOptions | None = None,
+    with_views: bool = False,
+    on: EngineLike = "cpu",
+) -> Iterator[tuple[Handle, ...]]:
+    """The same as handles of the engine: nothing is read back before `.numpy()` or `.pixels()`."""
     drawing = _engine_of(on)
     stream = Stream(drawing, _uploaded(scene, drawing), methods, noise=noise, options=options)  # now: errors come first
     if isinstance(cameras, Track):
         cameras = map(cameras.camera, range(len(cameras)))
-    frames = (stream.step(camera, with_views=with_views) for camera in cameras)
-    return ([image.numpy() for image in frame.images] for frame in frames)
+    return (stream.step(camera, with_views=with_views).images for camera in cameras)
 
 
 def _engine_of(on: EngineLike) -> Engine:
@@ -147,4 +162,4 @@ def _still_frames(chosen: MethodLike) -> int:
     return STILL_FRAMES
 
 
-__all__ = ["ENGINES", "STILL_FRAMES", "play", "play_side_by_side", "render", "upload"]
+__all__ = ["ENGINES", "STILL_FRAMES", "draw_side_by_side", "play", "play_side_by_side", "render", "upload"]

@@ -1,6 +1,7 @@
 """The commands on the gpu engine, and the choice of an engine."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +9,12 @@ import pytest
 from command import Run
 from PIL import Image
 
+from hushsplat.cli.flags import chosen_engine
 from hushsplat.engines.base import engine
 from hushsplat.engines.webgpu import adapters as listing
 from hushsplat.engines.webgpu.adapters import Adapter
-from hushsplat.types.errors import RenderError
+from hushsplat.synth import room_and_garden
+from hushsplat.types.errors import EngineError, RenderError
 
 pytestmark = pytest.mark.usefixtures("gpu")  # says so when there is no adapter
 
@@ -66,7 +69,12 @@ def test_bench_times_both_engines_and_names_the_adapter(run: Run, ply: Path, gpu
     assert [row["method"] for row in on_gpu] == list(methods[1:])
     assert {row["adapter"] for row in on_gpu} == {str(gpu.adapter)} and all(row["median_ms"] > 0 for row in on_gpu)
     assert {row["adapter"] for row in found["rows"] if row["engine"] == "cpu"} == {""}
-    assert {"levels", "cull", "scan", "scatter", "raster", "winners", "decode"} >= set(on_gpu[0]["passes_ms"])
+    assert {"levels", "chunks", "cull", "scan", "scatter", "raster", "winners", "decode"} >= set(on_gpu[0]["passes_ms"])
+    passes = [set(row["fragments_per_pixel"]) for row in on_gpu]
+    assert passes == [{"raster"}, {"blend"}, {"raster", "blend"}, {"raster"}]
+    tested, shaded = on_gpu[0]["fragments_per_pixel"]["raster"]
+    assert tested > shaded > 0
+    assert all(not row["fragments_per_pixel"] for row in found["rows"] if row["engine"] == "cpu")
     names = [ratio["name"] for ratio in found["ratios"]]
     assert names.count("gpu / cpu") == 4 and "raw / reference, gpu" in names
 
@@ -78,6 +86,21 @@ def test_auto_takes_a_gpu_that_is_no_software(monkeypatch, gpu, software: bool, 
     assert engine("auto").name == expected
     monkeypatch.setattr(listing, "adapters", lambda: ())
     assert engine("auto").name == "cpu"
+
+
+def test_a_command_with_auto_notes_that_the_gpu_failed_and_a_benchmark_fails(monkeypatch, capsys, gpu) -> None:
+    hardware = replace(gpu.adapter, is_software=False)
+    monkeypatch.setattr(listing, "adapters", lambda: (hardware,))
+    drawing = chosen_engine("auto", None)
+    assert notes(capsys.readouterr().err) == [f"hushsplat: drawing on {hardware}."]
+    drawing.active.device.native.destroy()
+    drawing.upload(room_and_garden(1000, sh_degree=0))
+    (note,) = notes(capsys.readouterr().err)
+    assert note.endswith("is lost: drawing on the CPU from now on.")
+    timed = chosen_engine("auto", None, fixed=True)
+    timed.device.native.destroy()
+    with pytest.raises(EngineError, match="is lost; use the cpu engine"):
+        timed.upload(room_and_garden(1000, sh_degree=0))
 
 
 def test_an_engine_is_refused_by_name() -> None:

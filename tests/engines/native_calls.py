@@ -61,6 +61,7 @@ def stochastic(samples: int = 2) -> Arguments:
         "camera": _engine.Camera(**camera()),
         "levels": floats(samples, 4096),
         "sequence": np.zeros(samples, dtype=np.uint32),
+        "by_center": False,
         "threads": 1,
         "id": np.zeros((samples, HEIGHT, WIDTH), dtype=np.int32),
         "depth": floats(samples, HEIGHT, WIDTH),
@@ -205,6 +206,7 @@ def active_set() -> Arguments:
         "levels": floats(2, 4096),
         "sequence": np.zeros(2, dtype=np.uint32),
         "previous": None,
+        "by_center": False,
         **{name: taken[name] for name in ("threads", "color", "alpha", "depth")},
     }
 
@@ -232,7 +234,10 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], Arguments]]] = {
     ),
     "adam": (_engine.adam, adam),
     "ssim": (_engine.ssim, ssim),
-    "require_finite": (_engine.require_finite, lambda: {"values": floats(3), "name": "floats", "threads": 1}),
+    "require_finite": (
+        _engine.require_finite,
+        lambda: {"values": floats(3), "name": "floats", "threads": 1},
+    ),
     "decode": (_engine.decode, decode),
     "decode_view": (_engine.decode_view, decode_view),
     "denoise": (_engine.denoise, denoise),

@@ -382,3 +382,100 @@ def test_state_is_small():
     gaussians, camera = scene_and_camera(3, seed=15, width=640, height=320)
     _, state = draw_active_set(gaussians, camera)
     assert state.bytes <= 24 * camera.width * camera.height + 2 * len(gaussians)
+
+
+PIXEL = RenderOptions(order="pixel")
+
+
+@KINDS
+@pytest.mark.parametrize("discovery", ["everything", "tiles"])
+def test_a_whole_first_frame_in_the_order_of_each_pixel_is_exact(columns, discovery):
+    gaussians, camera = scene_and_camera(columns, seed=20)
+    options = replace(PIXEL, background=BACKGROUND, near=0.5)
+    found, _ = draw_active_set(gaussians, camera, settings=replace(WHOLE, discovery=discovery), options=options)
+    everybody = np.ones(len(gaussians), bool)
+    assert_same_picture(found, twin.blend(gaussians, camera, everybody, BACKGROUND, 0.5, "pixel"))
+    by_center = twin.blend(gaussians, camera, everybody, BACKGROUND, 0.5)
+    assert np.abs(found.color - by_center.color).mean() > 10 * MEAN_ERROR
+
+
+@KINDS
+@pytest.mark.parametrize("instruction_set", _engine.instruction_sets())
+def test_who_matters_in_a_pixel_stays(columns, instruction_set):
+    """Members that have the weight `prune` in some pixel, no others; and what they show is the blend of them alone."""
+    in_use = _engine.instruction_set()
+    _engine.choose_instruction_set(instruction_set)
+    try:
+        gaussians, camera = scene_and_camera(columns, seed=21, width=130, height=70)
+        settings = ActiveSetSettings(prune=1 / 24, stop=1e-4, ellipse_error=0.0, period=NEVER)
+        before, state = np.ones(len(gaussians), dtype=bool), None
+        for _ in range(3):
+            found, state = draw_active_set(gaussians, camera, state, settings=settings, options=PIXEL)
+            assert_same_picture(found, twin.blend(gaussians, camera, before, order="pixel"))
+            weights = twin.pixel_weights(gaussians, camera, before)
+            there = members(gaussians, state)
+            assert there[before & (weights > 1.01 * settings.prune)].all()
+            assert not there[weights < 0.99 * settings.prune].any()
+            before = there
+    finally:
+        _engine.choose_instruction_set(in_use)
+    assert 20 < there.sum() < 0.9 * len(gaussians)
+
+
+@KINDS
+@pytest.mark.parametrize(
+    "change", [{"turn_deg": 2.0}, {"turn_deg": 120.0}, {"right": 0.05}, {"forward": -2.0}], ids=str
+)
+def test_a_moved_camera_sees_what_exact_does(columns, change):
+    gaussians, camera = scene_and_camera(columns, seed=22, width=160, height=100)
+    settings, state = replace(WHOLE, period=1), None
+    for _ in range(2):
+        _, state = draw_active_set(gaussians, camera, state, settings=settings, options=PIXEL)
+    view = moved(camera, **change)
+    found, _ = draw_active_set(gaussians, view, state, settings=settings, options=PIXEL)
+    assert_pruned_picture(found, ENGINE.render(ENGINE.upload(gaussians), view, "exact", RenderOptions()))
+
+
+@KINDS
+def test_the_same_bits_with_any_number_of_threads_in_the_order_of_each_pixel(columns):
+    gaussians, camera = scene_and_camera(columns, seed=23, width=210, height=150)
+    streams = []
+    for threads in (1, 5):
+        state, pictures = None, []
+        for frame in range(3):
+            view = moved(camera, right=0.02 * frame, turn_deg=0.5 * frame)
+            picture, state = draw_active_set(gaussians, view, state, options=replace(PIXEL, threads=threads))
+            pictures += [picture.color, picture.alpha, picture.depth, members(gaussians, state)]
+        streams.append(pictures)
+    for one, other in zip(*streams, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def _wall_and_posts() -> tuple[Gaussians, Camera]:
+    """An opaque wall, one near thing in the picture, and one at the same depth to the right of it."""
+    x, y = (axis.ravel() for axis in np.meshgrid(np.linspace(-9, 9, 91), np.linspace(-6, 6, 61)))
+    means = np.concatenate([np.stack([x, y, np.full_like(x, 10.0)], axis=1), [[-0.2, 0.0, 1.0], [0.66, 0.0, 1.0]]])
+    count = len(means)
+    colors = np.random.default_rng(0).uniform(-1, 1, (count, 1, 3))
+    colors[-1] = 1.5
+    scales = np.full((count, 3), 0.12)
+    scales[-2:] = 0.04
+    arrays = (means, scales, np.tile([1.0, 0, 0, 0], (count, 1)), np.full(count, 0.98), colors)
+    gaussians = Gaussians(*(array.astype(np.float32) for array in arrays))
+    return gaussians, Camera(160, 96, 160.0, 160.0, 80.0, 48.0, np.eye(4))
+
+
+@pytest.mark.parametrize("parallax_px", [4.0, 1e6])
+def test_what_comes_in_at_the_border_faster_than_what_is_seen_there_is_found(parallax_px):
+    """The wall moves by a third of a pixel in each frame, what is near by three."""
+    gaussians, camera = _wall_and_posts()
+    settings, state, missing = ActiveSetSettings(period=NEVER, parallax_px=parallax_px), None, []
+    for frame in range(14):
+        view = moved(camera, right=0.02 * frame)
+        found, state = draw_active_set(gaussians, view, state, settings=settings)
+        missing.append((np.abs(found.color - reference(gaussians, view).color).max(axis=-1) > 0.1).sum())
+    assert missing[0] == 0
+    if parallax_px < 10:
+        assert max(missing) < 60
+    else:
+        assert missing[-1] > 250  # else this test cannot see it

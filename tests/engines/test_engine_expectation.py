@@ -18,6 +18,7 @@ from hushsplat.spec import sampling
 from hushsplat.synth import home_camera, room_and_garden
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.harmonics import SH_C0, sh_colors
 from hushsplat.types.image import Image
 from hushsplat.types.options import RenderOptions
 from hushsplat.types.rotations import matrix_from_quaternion, quaternion_from_matrix
@@ -46,7 +47,7 @@ def scene(columns: int) -> Gaussians:
     return surfels if columns == 2 else replace(surfels, scales=np.concatenate([surfels.scales, thickness], axis=1))
 
 
-def drawn(gaussians: Gaussians, camera: Camera, sampler: str, frames: int) -> Stream:
+def drawn(gaussians: Gaussians, camera: Camera, sampler: str, frames: int, options=OPTIONS) -> Stream:
     """Independent frames: of one seed, or for `stratified`, whose frames depend on each other, of as many seeds."""
     prepared = uploaded(gaussians)
     color = np.zeros((camera.height, camera.width, 3))
@@ -56,9 +57,9 @@ def drawn(gaussians: Gaussians, camera: Camera, sampler: str, frames: int) -> St
     for call in range(frames // samples):
         seed, frame = (1, call) if sampler == "independent" else (call, 37 * call % 1000)
         visibility = sample_visibility(
-            prepared, camera, samples=samples, seed=seed, frame=frame, sampler=sampler, options=OPTIONS
+            prepared, camera, samples=samples, seed=seed, frame=frame, sampler=sampler, options=options
         )
-        decoded = decode_color(visibility, prepared, camera, OPTIONS)
+        decoded = decode_color(visibility, prepared, camera, options)
         color += decoded
         hits += (visibility.primitive_id >= 0).sum(axis=0)
         picture_colors.append(decoded.mean(axis=(0, 1), dtype=np.float64))
@@ -137,6 +138,28 @@ def test_the_order_of_centres_would_be_noticed(columns):
         assert p_color(found, by_center) < SIGNIFICANT
         assert spread(found, by_center) > 1 + SPREAD
         assert p_hits(found, by_center) > SIGNIFICANT  # the order changes who is seen, not whether anything is
+
+
+def by_center(columns: int) -> Image:
+    """`reference` with the variance of one sample: colours squared, blended, less the square of the mean."""
+    gaussians = scene(columns)
+    colors = sh_colors(gaussians.sh.astype(np.float64), gaussians.means.astype(np.float64), VIEW.position)
+    squared = replace(gaussians, sh=((colors**2 - 0.5) / SH_C0).astype(np.float32)[:, None])
+    background = tuple(channel**2 for channel in OPTIONS.background)
+    mean = render_reference(gaussians, VIEW, OPTIONS)
+    second = render_reference(squared, VIEW, replace(OPTIONS, background=background)).color
+    return replace(mean, variance=np.maximum(second - mean.color**2, 0))
+
+
+@KINDS
+@pytest.mark.parametrize("sampler", sampling.SAMPLERS)
+def test_the_mean_of_raw_frames_in_the_order_of_centres_is_the_reference(columns, sampler):
+    found, expected = drawn(scene(columns), VIEW, sampler, FRAMES, replace(OPTIONS, order="center")), by_center(columns)
+    assert p_color(found, expected) > SIGNIFICANT
+    assert p_picture(found, expected) > SIGNIFICANT
+    assert p_hits(found, expected) > SIGNIFICANT
+    assert abs(spread(found, expected) - 1) < SPREAD
+    assert spread(found, exact(columns)) > 1 + SPREAD
 
 
 def wall(count: int, tilt: tuple[float, ...], pose: np.ndarray) -> Gaussians:

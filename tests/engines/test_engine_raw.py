@@ -53,6 +53,22 @@ def test_the_same_winners_as_the_twin(columns, sampler):
 
 
 @KINDS
+def test_the_same_winners_as_the_twin_in_the_order_of_centres(columns):
+    """The nearest centre wins; the depth is still that of its fragment."""
+    flips = pixels = others = 0
+    for scene_seed in range(3):
+        camera, gaussians, fragments = crowded(columns, scene_seed)
+        for seed, frame in ((0, 0), (7, 255)):
+            expected = twin.nearest_kept(fragments, "independent", seed, frame, "center")
+            found = sample_visibility(gaussians, camera, seed=seed, frame=frame, options=RenderOptions(order="center"))
+            flips += assert_same(found, *expected)
+            pixels += expected[0].size
+            others += (twin.nearest_kept(fragments, "independent", seed, frame)[0] != expected[0]).sum()
+    assert flips <= FLIPS * pixels
+    assert others > 0.01 * pixels
+
+
+@KINDS
 @pytest.mark.parametrize("sampler", sampling.SAMPLERS)
 def test_samples_of_a_frame_follow_each_other(columns, sampler):
     camera, gaussians, fragments = crowded(columns, 0)

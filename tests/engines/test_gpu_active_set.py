@@ -11,7 +11,7 @@ from hushsplat.scenes import scene_argument
 from hushsplat.spec.settings import ActiveSetSettings, DenoiserSettings
 from hushsplat.stream import Stream
 from hushsplat.synth import walk_track
-from hushsplat.types.errors import DenoiseError
+from hushsplat.types.errors import DenoiseError, EngineError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.metrics import psnr
 from hushsplat.types.options import Noise, RenderOptions
@@ -88,6 +88,17 @@ def test_sorted_is_reference(gpu) -> None:
     assert psnr(image.numpy().color, expected.color) > 60  # not equal: the order within a bucket is not given
     again, _ = gpu.draw_active_set(configure("sorted"), scene, camera, Noise(), state, OPTIONS)
     assert psnr(again.numpy().color, expected.color) > 60
+
+
+@pytest.mark.parametrize("method", ["hush", "sorted"])
+def test_the_order_of_fragments_is_refused_in_one_line(gpu, method: str) -> None:
+    by_pixel = replace(OPTIONS, order="pixel")
+    with pytest.raises(EngineError, match=f"^the gpu engine orders {method} by the depth of centres; use the cpu eng"):
+        gpu.draw_active_set(configure(method), gpu.upload(demo()), TRACK.camera(0), Noise(), None, by_pixel)
+    image, _ = gpu.draw_active_set(
+        configure(method), gpu.upload(demo()), TRACK.camera(0), Noise(), None, replace(OPTIONS, order="center")
+    )
+    assert image.numpy().color.std() > 0.1
 
 
 def test_settings_of_another_method_are_refused(gpu) -> None:

@@ -20,15 +20,15 @@ async (shaders) => {
         await device.createComputePipelineAsync({layout: 'auto', compute: {module, entryPoint: 'main'}});
         continue;
       }
-      const stochastic = name === 'raster';
-      const format = stochastic ? 'r32uint' : 'rgba16float';
+      const blended = {format: 'rgba16float'}, stochastic = name === 'raster';
+      const targets = stochastic ? [{format: 'r32uint'}] : name === 'blend' ? [blended, blended] : [];
+      const depth = {format: 'depth32float', depthWriteEnabled: stochastic, depthCompare: 'greater'};
       for (const entryPoint of stochastic ? ['plane', 'exact'] : ['fragment']) {
         await device.createRenderPipelineAsync({
           layout: 'auto',
           vertex: {module, entryPoint: 'vertex'},
-          fragment: {module, entryPoint, targets: stochastic ? [{format}] : [{format}, {format}]},
-          depthStencil: stochastic
-            ? {format: 'depth32float', depthWriteEnabled: true, depthCompare: 'greater'} : undefined,
+          fragment: {module, entryPoint, targets},
+          depthStencil: name === 'blend' ? undefined : depth,
         });
       }
     } catch (error) {

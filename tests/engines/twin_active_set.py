@@ -15,9 +15,24 @@ from hushsplat.types.image import Image
 CELL = 4  # px
 
 
-def blend(gaussians: Gaussians, camera: Camera, members: np.ndarray, background=(0.0, 0.0, 0.0), near=0.2) -> Image:
-    """The members alone, in the order of their centres' depth."""
-    return twin.reference(gaussians.take(np.flatnonzero(members)), camera, background=background, near=near)
+def blend(
+    gaussians: Gaussians, camera: Camera, members: np.ndarray, background=(0.0, 0.0, 0.0), near=0.2, order="center"
+) -> Image:
+    """The members alone, in the order of their centres' depth or of each pixel."""
+    draw = twin.reference if order == "center" else twin.exact
+    return draw(gaussians.take(np.flatnonzero(members)), camera, background=background, near=near)
+
+
+def pixel_weights(gaussians: Gaussians, camera: Camera, members: np.ndarray, near=0.2) -> np.ndarray:
+    """The largest weight of each Gaussian in any pixel, over members only, in the order of each pixel."""
+    fragments = twin.fragments_of(gaussians, camera, near)
+    alpha = np.where(members[:, None, None], fragments.alpha, 0)
+    order = np.argsort(fragments.depth, axis=0, kind="stable")
+    sorted_alpha = np.take_along_axis(alpha, order, axis=0)
+    before = np.cumprod(np.concatenate([np.ones_like(alpha[:1]), 1 - sorted_alpha[:-1]]), axis=0)
+    weights = np.zeros_like(alpha)
+    np.put_along_axis(weights, order, sorted_alpha * before, axis=0)
+    return weights.max(axis=(1, 2))
 
 
 def cell_weights(gaussians: Gaussians, camera: Camera, members: np.ndarray, near=0.2) -> np.ndarray:

@@ -10,7 +10,6 @@ from made_capture import made_model, tiny_settings
 
 from hushsplat.engines.torch import ops
 from hushsplat.engines.torch.raster import Rasterizer
-from hushsplat.io.images import to_bytes
 from hushsplat.io.scenes.scene import load
 from hushsplat.training import surfel_stages
 from hushsplat.training.losses import distortion, normal_consistency
@@ -19,6 +18,7 @@ from hushsplat.training.settings import TrainSettings
 from hushsplat.training.surfel_model import as_drawn
 from hushsplat.training.surfel_stages import OpacityStage, PixelOrderStage, SurfelStage, VanillaStage, all_rates
 from hushsplat.types.camera import Camera
+from hushsplat.types.image import to_bytes
 from hushsplat.types.options import NEAR, RenderOptions
 
 CAMERAS = [Camera.look_at((0.2 * k - 0.3, -0.3, -2.2), (0, 0, 0), width=32, height=24) for k in range(4)]

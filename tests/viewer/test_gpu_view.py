@@ -7,7 +7,7 @@ from typing import Any
 from client import page, pixels, psnr, run
 
 import hushsplat
-from hushsplat.io.images import to_bytes
+from hushsplat.types.image import to_bytes
 
 SMALL = hushsplat.home_camera(96, 64)
 

@@ -20,11 +20,11 @@ from playwright.sync_api import Browser, Page
 from watch import listen, wait_for_frame
 
 import hushsplat
-from hushsplat.io.images import to_bytes
 from hushsplat.methods import METHODS
 from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.image import to_bytes
 from hushsplat.types.settings import declared
 from hushsplat.viewer import protocol
 from hushsplat.viewer.launch import Viewer

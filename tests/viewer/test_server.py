@@ -16,13 +16,13 @@ import pytest
 from client import page, pixels, psnr, run
 
 import hushsplat
-from hushsplat.io.images import to_bytes
 from hushsplat.methods import METHODS
 from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.spec.views import SHOWN
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.image import to_bytes
 from hushsplat.types.settings import declared
 from hushsplat.viewer.launch import Viewer, service_of
 from hushsplat.viewer.session import Session

@@ -16,10 +16,10 @@ from client import Page, page, pixels, psnr, run
 from PIL import Image
 
 import hushsplat
-from hushsplat.io.images import to_bytes
 from hushsplat.io.scenes.scene import save
 from hushsplat.io.tracks import track_from_json, track_json
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.image import to_bytes
 from hushsplat.types.paths import orbit
 from hushsplat.types.track import Track
 from hushsplat.viewer.launch import Viewer

@@ -132,7 +132,7 @@ class Bench:
             methods = list(dict.fromkeys([*methods, *compared]))
         drawn_on, seen, rows = engine("cpu"), self._cameras(scene), list[Row]()
         uploaded = drawn_on.upload(scene.gaussians)
-        other = None if self.engine == "cpu" else chosen_engine(self.engine, self.adapter)
+        other = None if self.engine == "cpu" else chosen_engine(self.engine, self.adapter, fixed=True)
         beside = None if other is None or other.name == "cpu" else (other, other.upload(scene.gaussians))
         for size in sizes:
             case = Case(scene.name, drawn_on, uploaded, spread(seen, self.cameras, *size))
@@ -205,7 +205,20 @@ def _print_tables(rows: Sequence[Row], found: Sequence[Ratio]) -> None:
     for ratio in found:
         size, threads = f"{ratio.width}×{ratio.height}", str(ratio.threads or "")
         compared.add_row(ratio.name, ratio.scene, size, ratio.method, threads, f"{ratio.value:.2f}")
-    results().print(times, compared)
+    shown = [times, compared]
+    if any(row.fragments_per_pixel for row in rows):
+        shown.append(_fragments_table(rows))
+    results().print(*shown)
+
+
+def _fragments_table(rows: Sequence[Row]) -> Table:
+    columns = ("scene", "size", "method", "on", "pass", "tested", "shaded")
+    table = Table(*columns, title="fragments per pixel, counted in one frame")
+    for row in rows:
+        for name, (tested, shaded) in row.fragments_per_pixel.items():
+            size = f"{row.width}×{row.height}"
+            table.add_row(row.scene, size, row.method, row.adapter, name, f"{tested:.1f}", f"{shaded:.1f}")
+    return table
 
 
 def _print_rooflines(bounds: Sequence[Roofline]) -> None:

@@ -137,7 +137,9 @@ class Evaluate:
         options = EvaluationOptions(wanted.metrics, Noise(seed=self.seed), weights, self.lpips_weights, foreign)
         notes: list[str] = []
         tasks: list[Task] = []
-        drawn_on = chosen_engine(self.engine, self.adapter)  # what is wrong with it is said before anything is loaded
+        drawn_on = chosen_engine(
+            self.engine, self.adapter, fixed=True
+        )  # what is wrong with it is said before anything is loaded
         for text in self.scenes:
             with status(f"reading {text}", self.quiet):
                 named = scene_argument(text, None if text.startswith(("synth:", DEMO)) else self.lod)
@@ -164,7 +166,11 @@ class Evaluate:
         """One scene after the other, in this process: nothing else may run beside it."""
         started = time.monotonic()
         weights = default_weights() if self.weights is None else read_weights(self.weights)
-        rows, notes, drawn_on = list[dict[str, Any]](), list[str](), chosen_engine(self.engine, self.adapter)
+        rows, notes, drawn_on = (
+            list[dict[str, Any]](),
+            list[str](),
+            chosen_engine(self.engine, self.adapter, fixed=True),
+        )
         for text in self.scenes:
             with status(f"reading {text}", self.quiet):
                 named = scene_argument(text, None if text.startswith(("synth:", DEMO)) else self.lod)

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import tyro
-from jaxtyping import Float32
-from numpy import ndarray as Array
 
-from hushsplat.api import STILL_FRAMES, play_side_by_side
+from hushsplat.api import STILL_FRAMES, draw_side_by_side
 from hushsplat.cli.cameras import Cameras
 from hushsplat.cli.console import bytes_text, print_error, progress_bar, say, status
 from hushsplat.cli.flags import (
@@ -22,6 +20,7 @@ from hushsplat.cli.flags import (
     Flag,
     Force,
     MaybeInt,
+    MaybeOrder,
     MaybePath,
     MaybeText,
     OutputPath,
@@ -29,6 +28,7 @@ from hushsplat.cli.flags import (
     choose_instruction_set,
     chosen_engine,
 )
+from hushsplat.engines.base import Image
 from hushsplat.io.frames import check_frames_output, frame_writer
 from hushsplat.io.legend import BAR_HEIGHT, BAR_WIDTH, with_label, with_scale
 from hushsplat.io.video import DEFAULT_CRF
@@ -41,7 +41,7 @@ from hushsplat.spec.views import SHOWN, view_picture
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.framing import guess_up
-from hushsplat.types.image import Image
+from hushsplat.types.image import Pixels
 from hushsplat.types.options import NEAR, Noise, RenderOptions
 from hushsplat.types.track import Track
 
@@ -94,6 +94,7 @@ class Render:
     background: Color = "black"  # behind the scene, RGB 0..1
     near: float = NEAR  # world units: nothing nearer than this is drawn
     threads: int = 0  # 0: all cores; the picture is the same for any number
+    order: MaybeOrder = None  # what is in front: by depth in each pixel (raw's own), or of the centres (hush's own)
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
     engine: EngineName = "cpu"  # gpu needs hushsplat[gpu]; auto: gpu if there is one that is no software
     adapter: MaybeText = None  # of the gpu engine: number or part of the name, see hushsplat info --engines
@@ -110,7 +111,7 @@ class Render:
         self._refuse_settings_for(asked)
         choose_instruction_set(self.isa)
         background = BACKGROUNDS[self.background] if isinstance(self.background, str) else self.background
-        options = RenderOptions(background, self.near, self.threads)
+        options = RenderOptions(background, self.near, self.threads, self.order)
         noise = Noise(self.samples, self.seed, self.frame, self.sampler)
         with status(f"reading {self.scene}", self.quiet):
             scene = scene_argument(self.scene, self.lod)
@@ -122,7 +123,7 @@ class Render:
             if name != by:
                 print_error(f"{scene.name} has no payload for {name}; {by} draws it.")
         drawing = chosen_engine(self.engine, self.adapter)
-        played = play_side_by_side(
+        drawn = draw_side_by_side(
             scene.gaussians,
             cameras,
             methods,
@@ -134,7 +135,7 @@ class Render:
         canvas = seen if len(names) == 1 else seen.resized(len(names) * seen.width, seen.height)
         progress = progress_bar(f"drawing {', '.join(names)}", len(cameras), self.quiet)
         with frame_writer(self.output, canvas, self.crf) as write, progress as bar:
-            for index, images in enumerate(played):
+            for index, images in enumerate(drawn):
                 if not isinstance(seen, Camera) or index == len(cameras) - 1:
                     write(self._picture(names, images))
                 bar.advance()
@@ -190,17 +191,17 @@ class Render:
             raise HushsplatError(f"--frames must be at least 1, got {count}.")
         return [seen] * count
 
-    def _picture(self, names: Sequence[str], images: Sequence[Image]) -> Float32[Array, "h w 3"]:
+    def _picture(self, names: Sequence[str], images: Sequence[Image]) -> Pixels:
         if len(names) == 1:
             return self._shown(images[0])
-        labelled = [with_label(image.color, name) for name, image in zip(names, images, strict=True)]
+        labelled = [with_label(image.pixels(), name) for name, image in zip(names, images, strict=True)]
         return np.concatenate(labelled, axis=1)
 
-    def _shown(self, image: Image) -> Float32[Array, "h w 3"]:
+    def _shown(self, image: Image) -> Pixels:
         """The picture, or the intermediate result that was asked for with its scale in the corner."""
         if self.show == "picture":
-            return image.color
-        view = view_picture(image, self.show, self.denoiser)
+            return image.numpy().color if self.output.suffix.lower() == ".npy" else image.pixels()
+        view = view_picture(image.numpy(), self.show, self.denoiser)
         if view.scale is None:
             return view.color
         height = 3 * BAR_HEIGHT if view.scale.wheel else BAR_HEIGHT

@@ -13,9 +13,10 @@ from typing import Any, Protocol, runtime_checkable
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.types import observation as plain
 from hushsplat.types.camera import Camera
-from hushsplat.types.errors import HushsplatError, RenderError
+from hushsplat.types.errors import EngineError, HushsplatError, RenderError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.image import Image as PlainImage
+from hushsplat.types.image import Pixels
 from hushsplat.types.options import Noise, RenderOptions
 
 ENGINES = {  # name: module that has its class as ENGINE
@@ -103,6 +104,9 @@ class State(Protocol):
 class Image(Protocol):
     """A finished picture."""
 
+    def pixels(self) -> Pixels:
+        """The colours to show or to encode: bytes, or float32 of an engine that has them at hand."""
+
     def numpy(self) -> PlainImage:
         """Read back."""
 
@@ -166,12 +170,11 @@ def engine(name: str = "cpu", adapter: str | int | None = None) -> Engine:
     """The engine of that name.
 
     Args:
-        name: one of ENGINES; or auto: gpu where there is an adapter that is no software, else cpu.
+        name: one of ENGINES; or auto: gpu where there is an adapter that is no software, until it fails; else cpu.
         adapter: of the gpu engine: number or part of the name; None takes the first.
     """
     if name == AUTO:
-        name = "gpu" if _has_gpu(adapter) else "cpu"
-        adapter = adapter if name == "gpu" else None
+        return _gpu_or_cpu(adapter)
     if name not in ENGINES:
         raise RenderError(f"engine must be one of {', '.join((*ENGINES, AUTO))}, got '{name}'.")
     if adapter is not None and name != "gpu":
@@ -180,9 +183,17 @@ def engine(name: str = "cpu", adapter: str | int | None = None) -> Engine:
     return made(adapter) if name == "gpu" else made()
 
 
-def _has_gpu(adapter: str | int | None) -> bool:
-    """Whether the gpu engine can run on hardware."""
+def _gpu_or_cpu(adapter: str | int | None) -> Engine:
+    """A GPU that is no software with the cpu engine in reserve, or the cpu engine."""
+    cpu = engine("cpu")
     try:
-        return not import_module("hushsplat.engines.webgpu.adapters").choose(adapter).is_software
+        if import_module("hushsplat.engines.webgpu.adapters").choose(adapter).is_software:
+            return cpu
     except HushsplatError:
-        return False
+        return cpu
+    fallback = import_module("hushsplat.engines.fallback")
+    try:
+        return fallback.FallbackEngine(engine("gpu", adapter), cpu)
+    except EngineError as error:
+        fallback.warn(f"{str(error).partition('; ')[0]}: drawing on the CPU.")
+        return cpu

@@ -95,6 +95,8 @@ class Row:
     engine: str = "cpu"
     adapter: str = ""  # of the gpu engine
     passes_ms: dict[str, float] = field(default_factory=dict)  # of one frame by the GPU's own clock, where it has one
+    # counted in one frame of the gpu engine, by pass: [tested, shaded] per pixel
+    fragments_per_pixel: dict[str, list[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,7 @@ def time_methods(
             engine=drawn.engine.name,
             adapter=drawn.adapter,
             passes_ms=_passes_ms(drawn, prepare),
+            fragments_per_pixel=_fragments_per_pixel(drawn, prepare),
         )
         for (drawn, name, count), prepare, times in zip(variants, frames, times_ms, strict=True)
     ]
@@ -162,6 +165,17 @@ def _passes_ms(case: Case, prepare: Prepare) -> dict[str, float]:
     with timed_passes() as passes_ms:
         draw()
     return {name: round(float(time_ms), 4) for name, time_ms in passes_ms.items()}
+
+
+def _fragments_per_pixel(case: Case, prepare: Prepare) -> dict[str, list[float]]:
+    """The fragments of one more frame, of an engine that counts them."""
+    counted_fragments, camera = getattr(case.engine, "counted_fragments", None), case.cameras[0]
+    if counted_fragments is None:
+        return {}
+    draw = prepare(camera, 0)
+    with counted_fragments() as found:
+        draw()
+    return {name: [round(float(n) / (camera.width * camera.height), 3) for n in found[name]] for name in found}
 
 
 def interleaved_times_ms(

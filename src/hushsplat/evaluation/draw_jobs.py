@@ -17,7 +17,6 @@ from hushsplat.evaluation.metrics import Warp, flicker, ssim
 from hushsplat.evaluation.shots import Method, SceneSource, Shot
 from hushsplat.io.atomic import atomic_write
 from hushsplat.io.captures.capture import load_photograph
-from hushsplat.io.images import to_bytes
 from hushsplat.io.legend import BAR_HEIGHT, BAR_WIDTH, with_scale
 from hushsplat.methods import configure
 from hushsplat.scenes import scene_argument
@@ -25,7 +24,7 @@ from hushsplat.spec.views import view_picture
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.stream import MethodLike, Stream
 from hushsplat.types.camera import Camera
-from hushsplat.types.image import Image
+from hushsplat.types.image import Image, to_bytes
 from hushsplat.types.metrics import psnr
 from hushsplat.types.options import Noise, RenderOptions
 

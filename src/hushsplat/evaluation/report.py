@@ -19,9 +19,9 @@ from hushsplat.evaluation.plots import Line, line_plot
 from hushsplat.evaluation.results import Results, Row
 from hushsplat.evaluation.tables import UPPER_BOUNDS, Table, tables_of, to_csv, to_latex, to_markdown
 from hushsplat.io.atomic import atomic_write
-from hushsplat.io.images import to_bytes
 from hushsplat.spec.views import map_colors
 from hushsplat.types.errors import EvaluationError
+from hushsplat.types.image import to_bytes
 
 ERROR_SHOWN = 0.25  # the error, as a mean over channels, that is drawn brightest
 MAX_ASSET_BYTES = 64 * 2**20  # a picture or a video of a page

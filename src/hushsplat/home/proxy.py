@@ -10,6 +10,7 @@ from numpy import ndarray as Array
 
 from hushsplat.types.framing import surfaces
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.morton import morton_codes
 
 SUBJECT_POINTS = 3_000  # places of detail: what should be seen
 
@@ -47,17 +48,8 @@ def spread_points(
     if len(some) == 0:
         return np.ones((4, 0))
     cells = np.clip((some.means - middle) / (4 * radius) + 0.5, 0, 1 - 1e-6) * 1024
-    order = np.argsort(_interleaved(cells.astype(np.int64)), kind="stable")
+    order = np.argsort(morton_codes(cells.astype(np.int64)), kind="stable")
     total = np.cumsum(weight[order], dtype=np.float64)
     picked = np.searchsorted(total, total[-1] * (np.arange(SUBJECT_POINTS) + 0.5) / SUBJECT_POINTS)
     means = some.means[order[np.minimum(picked, len(order) - 1)]].astype(np.float64)
     return np.concatenate([means.T, np.ones((1, SUBJECT_POINTS))])
-
-
-def _interleaved(cells: Int[Array, "n 3"]) -> Int[Array, " n"]:
-    """Morton order of cells of 10 bits a side."""
-    code = np.zeros(len(cells), np.int64)
-    for bit in range(10):
-        for axis in range(3):
-            code |= ((cells[:, axis] >> bit) & 1) << (3 * bit + axis)
-    return code

@@ -9,14 +9,12 @@ from enum import Enum
 from itertools import count
 from pathlib import Path
 
-from jaxtyping import Float32
-from numpy import ndarray as Array
-
 from hushsplat.io.atomic import check_output
 from hushsplat.io.images import PICTURE_SUFFIXES, save_image
 from hushsplat.io.video import DEFAULT_CRF, VIDEO_SUFFIXES, video_writer
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
+from hushsplat.types.image import Pixels
 from hushsplat.types.track import Track
 
 NUMBER = re.compile(r"%(0[1-9])?d")
@@ -33,7 +31,7 @@ class OutputKind(Enum):
     VIDEO = "a video"
 
 
-Write = Callable[[Float32[Array, "h w 3"]], None]
+Write = Callable[[Pixels], None]
 
 
 @contextmanager

@@ -6,13 +6,11 @@ import os
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32, UInt8
-from numpy import ndarray as Array
 from PIL import Image as Pillow
 
 from hushsplat.io.atomic import atomic_write
 from hushsplat.types.errors import HushsplatError
-from hushsplat.types.image import Image
+from hushsplat.types.image import Image, Pixels, to_bytes
 
 # Pillow's options per format. Quality 95 shows no JPEG blocks in noise; WebP is lossless.
 SAVE_OPTIONS: dict[str, dict[str, object]] = {
@@ -25,11 +23,11 @@ PICTURE_SUFFIXES = (*SAVE_OPTIONS, ".npy")
 MOST_PX = {"WEBP": 16383}  # a side; limit of the format
 
 
-def save_image(picture: Image | Float32[Array, "h w 3"], path: str | os.PathLike[str]) -> None:
+def save_image(picture: Image | Pixels, path: str | os.PathLike[str]) -> None:
     """Write the colour of an image.
 
     Args:
-        picture: an `Image`, or its colours as float32 [height, width, 3].
+        picture: an `Image`, or its colours [height, width, 3] as float32, or as bytes.
         path: ends in .png, .jpg, .jpeg or .webp (8 bits, clamped to 0..1) or .npy (the floats as they are).
 
     Raises:
@@ -51,8 +49,3 @@ def save_image(picture: Image | Float32[Array, "h w 3"], path: str | os.PathLike
             np.save(temporary, color, allow_pickle=False)
         else:
             Pillow.fromarray(to_bytes(color)).save(temporary, **options)  # type: ignore[arg-type]
-
-
-def to_bytes(color: Float32[Array, "h w 3"]) -> UInt8[Array, "h w 3"]:
-    """Values 0..1 as 0..255, rounded; the scene's colours are display values already, so no curve is applied."""
-    return (np.clip(np.nan_to_num(color), 0, 1) * 255 + 0.5).astype(np.uint8)

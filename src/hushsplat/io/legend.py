@@ -9,14 +9,14 @@ from jaxtyping import Float32
 from numpy import ndarray as Array
 from PIL import Image, ImageDraw, ImageFont
 
-from hushsplat.io.images import to_bytes
+from hushsplat.types.image import Pixels, to_bytes
 
 BAR_WIDTH, BAR_HEIGHT, MARGIN = 128, 10, 6  # px
 FONT_PX = 12
 TICKS = (0.0, 0.5, 1.0)  # places on the bar that get a number
 
 
-def with_label(color: Float32[Array, "h w 3"], text: str) -> Float32[Array, "h w 3"]:
+def with_label(color: Pixels, text: str) -> Float32[Array, "h w 3"]:
     """The picture with a text in its upper left corner."""
     image = Image.fromarray(to_bytes(color))
     draw, font = ImageDraw.Draw(image), _font()

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float32
-from numpy import ndarray as Array
 
 from hushsplat.io.atomic import atomic_write
-from hushsplat.io.images import to_bytes
 from hushsplat.types.errors import HushsplatError
+from hushsplat.types.image import Pixels, to_bytes
 
 if TYPE_CHECKING:
     import av
@@ -43,7 +41,7 @@ class VideoWriter:
         stream.codec_context.color_range = 1
         self._stream = stream
 
-    def write(self, color: Float32[Array, "h w 3"]) -> None:
+    def write(self, color: Pixels) -> None:
         """Append one frame; an odd size is filled up by repeating the last row or column."""
         import av
 

@@ -381,8 +381,8 @@ class ActiveSetSettings(Settings):
         source="Ours",
     )
     parallax_px: float = setting(
-        8.0,
-        "a tile is searched as well when near and far have moved apart by this in it.",
+        4.0,
+        "a tile is searched as well when near and far have moved apart by this in it, or things may have come in.",
         unit="px",
         low=1e-6,
         high=1e9,
@@ -394,7 +394,7 @@ class ActiveSetSettings(Settings):
 
 
 QUALITY = {  # presets of hush; docs/hush.md has the cost and quality of each
-    "fast": ActiveSetSettings(prune=1 / 128, stop=0.02),
+    "fast": ActiveSetSettings(prune=1 / 128, stop=0.02, parallax_px=8.0),
     "balanced": ActiveSetSettings(),
     "best": ActiveSetSettings(prune=1 / 512, stop=1 / 255, ellipse_error=1 / 256),
 }

@@ -14,12 +14,12 @@ from torch import Tensor
 from hushsplat.engines.base import engine
 from hushsplat.home import orbit_scene
 from hushsplat.io.captures.capture import covered_pixels, load_photograph
-from hushsplat.io.images import to_bytes
 from hushsplat.training.settings import TrainSettings
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import HOLD_OUT_EVERY, Capture, View
 from hushsplat.types.errors import TrainingError
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.image import to_bytes
 from hushsplat.types.options import RenderOptions
 
 EXTENT_MARGIN = 1.1  # 3DGS: the extent of a scene is this times the farthest camera's distance from the mean one

@@ -33,6 +33,10 @@ class RenderError(HushsplatError):
     """A renderer was asked for something it cannot do."""
 
 
+class EngineError(RenderError):
+    """An engine cannot go on: its device is lost, out of memory, or too small for the picture; another engine may."""
+
+
 class DenoiseError(HushsplatError):
     """A denoiser was set or fed in a way it cannot work with."""
 

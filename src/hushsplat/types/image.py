@@ -8,8 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, UInt8
 from numpy import ndarray as Array
+
+Pixels = Float32[Array, "h w 3"] | UInt8[Array, "h w 3"]  # colours of the scene, or as they are encoded
+
+
+def to_bytes(pixels: Pixels) -> UInt8[Array, "h w 3"]:
+    """Values 0..1 as 0..255, rounded; the scene's colours are display values already, so no curve is applied."""
+    if pixels.dtype == np.uint8:
+        return pixels
+    return (np.clip(np.nan_to_num(pixels), 0, 1) * 255 + 0.5).astype(np.uint8)
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,7 @@ class Image:
     def _repr_png_(self) -> bytes:
         """The picture as notebooks show it: a PNG without filters."""
         height, width, _ = self.color.shape
-        pixels = (np.clip(np.nan_to_num(self.color), 0, 1) * 255 + 0.5).astype(np.uint8).reshape(height, 3 * width)
+        pixels = to_bytes(self.color).reshape(height, 3 * width)
         rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels], axis=1).tobytes()
         header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
         chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 6)), (b"IEND", b""))
@@ -46,6 +55,10 @@ class Image:
         for kind, data in chunks:
             png += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
         return png
+
+    def pixels(self) -> Pixels:
+        """The colours to show or to encode; an engine that packs them by itself gives bytes."""
+        return self.color
 
     def numpy(self) -> Image:
         """Itself: its arrays are numpy's already (images of other engines are read back by this call)."""

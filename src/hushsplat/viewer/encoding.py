@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 
 import numpy as np
-from jaxtyping import Float32, UInt8
+from jaxtyping import UInt8
 from numpy import ndarray as Array
 from PIL import Image as Pillow
 from PIL.PngImagePlugin import PngInfo
 
-from hushsplat.io.images import to_bytes
 from hushsplat.io.tracks import track_json
 from hushsplat.types.camera import Camera
+from hushsplat.types.image import Pixels, to_bytes
 from hushsplat.types.track import Track
 from hushsplat.viewer.frame_renderer import RenderedFrame
 
@@ -31,7 +31,7 @@ def composed(frame: RenderedFrame, divider: float) -> UInt8[Array, "h w 3"]:
     return whole
 
 
-def jpeg(color: Float32[Array, "h w 3"], sharp: bool) -> bytes:
+def jpeg(color: Pixels, sharp: bool) -> bytes:
     """One side of a frame as it is sent: stronger compression while the camera moves."""
     target = io.BytesIO()
     quality, subsampling = (93, 0) if sharp else (82, 2)

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float32
-from numpy import ndarray as Array
 
+from hushsplat.engines.base import Image
 from hushsplat.methods import LEARNED, METHODS, adjusted, configure, drawn_by
 from hushsplat.spec.views import Scale, view_picture
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.stream import MethodLike, Stream
 from hushsplat.types.camera import Camera
-from hushsplat.types.image import Image
+from hushsplat.types.image import Pixels
 from hushsplat.types.options import RenderOptions
 from hushsplat.viewer.protocol import PICTURE, Draw, Side
 from hushsplat.viewer.scene_entry import SceneEntry
@@ -41,7 +40,7 @@ class RenderedFrame:
 
     camera: Camera
     sides: tuple[Side, ...]
-    pictures: tuple[Float32[Array, "h w 3"], ...]
+    pictures: tuple[Pixels, ...]
     scales: tuple[Scale | None, ...]
     passes_ms: dict[str, float]
 
@@ -79,7 +78,7 @@ class FrameRenderer:
         takes_turns = turns or "exact" in names or samples * pixels > PIECE_PX
         for frame in self._stream.parts(camera, with_views=with_views):
             if frame is not None:
-                images = {name: image.numpy() for name, image in zip(names, frame.images, strict=True)}
+                images = dict(zip(names, frame.images, strict=True))
                 shown = [_shown(images[side.method], side, draw) for side in sides]
                 pictures, scales = tuple(color for color, _ in shown), tuple(scale for _, scale in shown)
                 yield RenderedFrame(camera, sides, pictures, scales, frame.passes_ms)
@@ -115,8 +114,8 @@ def with_gamma(weights: DenoiserWeights, gamma: float) -> DenoiserWeights:
     return DenoiserWeights({**weights.tensors, "gate.gamma": np.array(gamma, dtype=np.float32)})
 
 
-def _shown(image: Image, side: Side, draw: Draw) -> tuple[Float32[Array, "h w 3"], Scale | None]:
+def _shown(image: Image, side: Side, draw: Draw) -> tuple[Pixels, Scale | None]:
     if side.show == PICTURE:
-        return image.color, None
-    view = view_picture(image, side.show, draw.settings)
+        return image.pixels(), None
+    view = view_picture(image.numpy(), side.show, draw.settings)
     return view.color, view.scale

@@ -11,9 +11,9 @@ from typing import Any
 from PIL import Image as Pillow
 
 from hushsplat.home import Place
-from hushsplat.io.images import to_bytes
 from hushsplat.methods import BLENDED, METHODS
 from hushsplat.spec.views import SHOWN, Scale
+from hushsplat.types.image import to_bytes
 from hushsplat.types.options import RenderOptions
 from hushsplat.viewer.protocol import PICTURE, TUNABLE, Draw
 from hushsplat.viewer.scene_entry import SceneEntry

@@ -13,14 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from jaxtyping import Float32
-from numpy import ndarray as Array
-
 from hushsplat.io.strict_json import Fields, described
 from hushsplat.io.tracks import track_from_json
 from hushsplat.io.video import video_writer
 from hushsplat.types.errors import HushsplatError, ViewError
+from hushsplat.types.image import Pixels
 from hushsplat.types.track import Track
 from hushsplat.viewer.drawing import STUCK_S
 from hushsplat.viewer.encoding import composed
@@ -179,7 +176,5 @@ def _drawn(pending: Future[RenderedFrame | None]) -> RenderedFrame | None:
         raise ViewError("the video was given up: drawing was stuck; try again with a smaller picture.") from error
 
 
-def _whole(frame: RenderedFrame, divider: float) -> Float32[Array, "h w 3"]:
-    if len(frame.pictures) == 1:
-        return frame.pictures[0]
-    return composed(frame, divider).astype(np.float32) / 255
+def _whole(frame: RenderedFrame, divider: float) -> Pixels:
+    return frame.pictures[0] if len(frame.pictures) == 1 else composed(frame, divider)

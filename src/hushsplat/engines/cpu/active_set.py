@@ -2,8 +2,8 @@
 
 The state is an active set: one bit per Gaussian that goes on to the next frame, and for each 4×4 px cell the depths at
 which the last frame's transmittance fell below a few levels. Each frame the set alone is projected, binned, ordered per
-tile by the depth of the centres and blended. New members come from tiles that are searched; members without weight
-leave. `sorted` blends the same way with all Gaussians and keeps no set.
+tile by the depth of the centres (or by that of the fragments in each pixel) and blended. New members come from tiles
+that are searched; members without weight leave. `sorted` blends the same way with all Gaussians and keeps no set.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ def draw(
         levels,
         sequence,
         previous,
+        options.order != "pixel",
         options.threads,
         color,
         alpha,

@@ -70,7 +70,8 @@ class CpuEngine:
         primitive_id = empty_int32(samples, camera.height, camera.width)
         depth = empty_float32(samples, camera.height, camera.width)
         native = native_camera(camera, options.near)
-        scene.native.stochastic(native, levels, salts, options.threads, primitive_id, depth)
+        by_center = options.order == "center"
+        scene.native.stochastic(native, levels, salts, by_center, options.threads, primitive_id, depth)
         return Visibility(primitive_id, depth)
 
     def decode(self, visibility: Visibility, scene: CpuScene, camera: Camera, options: RenderOptions) -> Observation:

@@ -69,6 +69,7 @@ class TorchEngine:
             seed=int(noise.seed),
             frame=int(noise.frame),
             sampler=noise.sampler,
+            order=options.order or "pixel",
             near=options.near,
         )
 

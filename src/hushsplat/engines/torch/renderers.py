@@ -20,6 +20,7 @@ from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.harmonics import sh_colors
 from hushsplat.types.image import Image
 from hushsplat.types.observation import Visibility
+from hushsplat.types.options import Order
 from hushsplat.types.rotations import matrix_from_quaternion
 
 NEAR = 0.2  # world units: centres and fragments must be farther than this; 3DGS
@@ -79,12 +80,13 @@ def raw(
     seed: int = 0,
     frame: int = 0,
     sampler: str = "independent",
+    order: Order = "pixel",
     near: float = NEAR,
 ) -> Visibility:
     """Every fragment is kept with probability alpha, and the nearest kept one wins the pixel."""
     fragments = fragments_of(gaussians, camera, near)
     times = [sampling.sequence_index(frame, samples, sample) for sample in range(samples)]
-    planes = [nearest_kept(fragments, sampler, seed, t) for t in times]
+    planes = [nearest_kept(fragments, sampler, seed, t, order) for t in times]
     return Visibility(
         np.stack([primitive_id for primitive_id, _ in planes]),
         np.stack([depth for _, depth in planes]).astype(np.float32),
@@ -92,7 +94,7 @@ def raw(
 
 
 def nearest_kept(
-    fragments: Fragments, sampler: str, seed: int, t: int
+    fragments: Fragments, sampler: str, seed: int, t: int, order: Order = "pixel"
 ) -> tuple[Int32[Array, "h w"], Float64[Array, "h w"]]:
     """One stochastic sample at sequence index t: which primitive wins each pixel (-1: none), and how deep (0: none)."""
     count, height, width = fragments.depth.shape
@@ -106,12 +108,13 @@ def nearest_kept(
     )
     with np.errstate(divide="ignore"):  # an opacity of 0 is never kept
         limit = 2 * np.log(fragments.opacity)[:, None, None] + table[index]
-    kept_depth = np.where(fragments.distance2 < limit, fragments.depth, np.inf)
+    compared = fragments.depth if order == "pixel" else fragments.center_depth[:, None, None]
+    kept_depth = np.where(fragments.distance2 < limit, compared, np.inf)
     kept_depth = np.concatenate([kept_depth, np.full((1, height, width), np.inf)])  # nothing: behind everything
-    depth = kept_depth.min(axis=0)
-    hit = np.isfinite(depth)
     winner = kept_depth.argmin(axis=0)  # the first of equals
-    return np.where(hit, winner, -1).astype(np.int32), np.where(hit, depth, 0.0)
+    hit = np.isfinite(kept_depth.min(axis=0))
+    shown = np.take_along_axis(fragments.depth, np.where(hit, winner, 0)[None], axis=0)[0] if count else 0.0
+    return np.where(hit, winner, -1).astype(np.int32), np.where(hit, shown, 0.0)
 
 
 def fragments_of(gaussians: Gaussians, camera: Camera, near: float = NEAR) -> Fragments:

@@ -141,6 +141,10 @@ class TensorImage:
     history: History  # what this frame found of the one before; training asks how good it was
     trusts: tuple[Float[Tensor, "h w"], Float[Tensor, "h w"]]  # t_s and t_h as predicted; the views have what was used
 
+    def pixels(self) -> np.ndarray:
+        """The colours to show."""
+        return _array(self.color)
+
     def numpy(self) -> Image:
         """The same frame as float32 arrays."""
         return Image(_array(self.color), views={name: _array(view) for name, view in self.views.items()})

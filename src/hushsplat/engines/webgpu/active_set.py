@@ -20,7 +20,7 @@ from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.settings import ActiveSetSettings
 from hushsplat.spec.state import ACTIVE_SET, StateLayout
 from hushsplat.types.camera import Camera
-from hushsplat.types.errors import DenoiseError
+from hushsplat.types.errors import DenoiseError, EngineError
 from hushsplat.types.options import Noise, RenderOptions
 
 
@@ -61,6 +61,8 @@ def draw(
     settings, device = denoiser.settings, rasterizer.device
     if not isinstance(settings, ActiveSetSettings):
         raise DenoiseError(f"{denoiser.name} takes ActiveSetSettings, got {type(settings).__name__}.")
+    if options.order == "pixel":
+        raise EngineError(f"the gpu engine orders {denoiser.name} by the depth of centres; use the cpu engine.")
     if settings.discovery == "everything":
         return rasterizer.blend(scene, camera, options), ActiveState(denoiser.name, camera, scene, 1, None)
     if state is not None and (state.scene is not scene or state.won_in is None):
@@ -77,8 +79,8 @@ def draw(
             work.clear(won_in)
         else:
             work.copy(state.won_in, won_in)
-        for ids in seen.primitive_id:
-            work.run(device.compute("mark"), grid, marking=marking, primitive_id=ids, won_in=won_in)
+        for place in seen.place:
+            work.run(device.compute("mark"), grid, marking=marking, place=place, won_in=won_in)
     membership = device.uniform("cull", "Membership", frame=frame, period=settings.period)
     image = rasterizer.blend(scene, camera, options, members=Members(membership, won_in))
     return image, ActiveState(denoiser.name, camera, scene, frame, won_in)

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -15,12 +16,13 @@ import wgpu
 from numpy import ndarray as Array
 
 from hushsplat.engines.webgpu.adapters import Adapter
-from hushsplat.types.errors import RenderError
+from hushsplat.types.errors import EngineError
 
 SHADERS = files("hushsplat.engines.webgpu") / "shaders"
 INCLUDE = re.compile(r"^//!include (\w+)\n", re.MULTILINE)
 BINDING = re.compile(r"@group\(0\) @binding\((\d+)\) var(?:<[^>]*>)? (\w+): ([^;]+);")
 STRUCT = re.compile(r"struct (\w+) \{(.*?)\n\}", re.DOTALL)
+OVERRIDE = re.compile(r"^override (\w+):", re.MULTILINE)
 FIELD = re.compile(r"(\w+): (f32|u32|i32),")
 LIMITS = {  # WebGPU's defaults: what runs here runs in a browser
     "max-texture-dimension-2d": 8192,
@@ -82,6 +84,12 @@ def packed(shader: str, struct: str, values: Mapping[str, Any]) -> bytes:
     return np.array(words, dtype=np.uint32).tobytes()
 
 
+def declared(shader: str, constants: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the constants that a shader has."""
+    found = OVERRIDE.findall(source(shader))
+    return {name: value for name, value in constants.items() if name in found}
+
+
 class Pool:
     """Buffers of one size. It holds those in use, too: a garbage collection must not release what comes back here."""
 
@@ -120,6 +128,23 @@ class Buffer:
         self._pool.give_back(self.native)
 
 
+@dataclass(frozen=True)
+class Part:
+    """Some bytes of a buffer, as a resource; they begin at a multiple of 256."""
+
+    buffer: Buffer
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Indirect:
+    """Where the number of workgroups of a dispatch lies."""
+
+    buffer: Buffer
+    offset: int
+
+
 class Pass:
     """A pipeline and the names of what it binds."""
 
@@ -134,6 +159,8 @@ class Pass:
             found = resources[name]
             if isinstance(found, Buffer):
                 found = {"buffer": found.native, "offset": 0, "size": found.bytes}
+            elif isinstance(found, Part):
+                found = {"buffer": found.buffer.native, "offset": found.offset, "size": found.bytes}
             entries.append({"binding": place, "resource": found})
         return self.device.create_bind_group(layout=self.pipeline.get_bind_group_layout(0), entries=entries)
 
@@ -190,12 +217,16 @@ class Work:
         onto.set_pipeline(step.pipeline)
         onto.set_bind_group(0, step.bound(resources))
 
-    def run(self, step: Pass, groups: tuple[int, int], /, **resources: Any) -> None:
+    def run(self, step: Pass, groups: tuple[int, int] | Indirect, /, **resources: Any) -> None:
         """A compute pass over so many workgroups."""
         if self._compute is None:
             self._compute = self.encoder.begin_compute_pass(timestamp_writes=self._writes(step.shader))
         self.bind(self._compute, step, resources)
-        self._compute.dispatch_workgroups(*groups)
+        if isinstance(groups, Indirect):
+            self._held.append(groups)
+            self._compute.dispatch_workgroups_indirect(groups.buffer.native, groups.offset)
+        else:
+            self._compute.dispatch_workgroups(*groups)
         if self.timestamps is not None:
             self.end_compute()  # passes are timed one by one
 
@@ -242,7 +273,7 @@ class Device:
         try:
             self.native = offered.request_device_sync(required_features=features, required_limits=LIMITS | larger)
         except RuntimeError as error:
-            raise RenderError(f"{adapter} cannot be used: {_cause(error)}; choose another adapter.") from None
+            raise EngineError(f"{adapter} cannot be used: {_cause(error)}; choose another adapter.") from None
         self.features = frozenset(features)
         self.most_bytes = min(larger.values())  # of one buffer
         self._pools: dict[int, Pool] = defaultdict(Pool)
@@ -255,7 +286,7 @@ class Device:
         """Memory of so many bytes, its content undefined."""
         size = max(-(-size // 16) * 16, 16)
         if size > self.most_bytes:
-            raise RenderError(
+            raise EngineError(
                 f"{self.adapter} has at most {self.most_bytes >> 20} MiB in one buffer, {size >> 20} are needed; "
                 "draw a smaller picture or use the cpu engine."
             )
@@ -317,7 +348,7 @@ class Device:
         """A texture to draw into and to read from in a shader."""
         most = LIMITS["max-texture-dimension-2d"]
         if max(width, height) > most:
-            raise RenderError(f"the gpu engine draws up to {most}×{most} px, got {width}×{height}; use the cpu engine.")
+            raise EngineError(f"the gpu engine draws up to {most}×{most} px, got {width}×{height}; use the cpu engine.")
         usage = wgpu.TextureUsage.RENDER_ATTACHMENT | wgpu.TextureUsage.TEXTURE_BINDING
         return self.native.create_texture(size=(width, height, 1), format=pixels, usage=usage)
 
@@ -365,11 +396,11 @@ def reported(adapter: Adapter) -> Iterator[None]:
     try:
         yield
     except wgpu.GPUOutOfMemoryError:
-        raise RenderError(
+        raise EngineError(
             f"{adapter} is out of memory; draw a smaller picture or scene, or use the cpu engine."
         ) from None
     except (wgpu.GPUError, RuntimeError) as error:
-        raise RenderError(f"{adapter} failed: {_cause(error)}; use the cpu engine.") from error
+        raise EngineError(f"{adapter} failed: {_cause(error)}; use the cpu engine.") from error
 
 
 def groups_of(count: int, size: int) -> int:

@@ -20,7 +20,7 @@ from hushsplat.engines.webgpu.scene import GpuScene
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.state import check_state_of, resized
 from hushsplat.types.camera import Camera
-from hushsplat.types.errors import RenderError, SceneError
+from hushsplat.types.errors import RenderError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.options import Noise, RenderOptions
 
@@ -29,6 +29,7 @@ class GpuEngine:
     """WGSL on one adapter. Nothing is read back unless somebody calls `.numpy()`."""
 
     name = "gpu"
+    blended = ("reference",)  # what `render` draws
 
     def __init__(self, adapter: str | int | None = None, *, exact: bool = False, page_count: int | None = None) -> None:
         """Open a device.
@@ -41,15 +42,14 @@ class GpuEngine:
         """
         self.adapter = choose(adapter)
         self._exact, self._page_count = exact, page_count
-        self.device = Device(self.adapter)
-        self._rasterizer = Rasterizer(self.device, exact_depth=exact)
+        with reported(self.adapter):
+            self.device = Device(self.adapter)
+            self._rasterizer = Rasterizer(self.device, exact_depth=exact)
 
     def upload(self, gaussians: Gaussians, options: RenderOptions | None = None) -> GpuScene:
-        """Copy the Gaussians to the GPU; anti-aliased scenes are refused."""
-        if gaussians.antialiased:
-            raise SceneError("the gpu engine does not draw anti-aliased scenes; draw them with the cpu engine.")
+        """Copy the Gaussians to the GPU."""
         with reported(self.adapter):
-            return scenes.upload(self.device, gaussians, halves=not self._exact, page_count=self._page_count)
+            return scenes.upload(self.device, gaussians, compact=not self._exact, page_count=self._page_count)
 
     def with_payload(self, scene: GpuScene, payload: Float32[Array, "n 10"] | None) -> GpuScene:
         """The same scene with another payload."""
@@ -58,13 +58,15 @@ class GpuEngine:
 
     def sample(self, scene: GpuScene, camera: Camera, noise: Noise, options: RenderOptions) -> GpuVisibility:
         """Who is seen in each pixel, by the hardware's rasterizer and depth test."""
-        return self._rasterizer.sample(scene, camera, noise, options)
+        with reported(self.adapter):
+            return self._rasterizer.sample(scene, camera, noise, options)
 
     def decode(self, visibility: Any, scene: GpuScene, camera: Camera, options: RenderOptions) -> GpuObservation:
         """Colour, depth, alpha and neural view of a visibility sample."""
-        if not isinstance(visibility, GpuVisibility):
-            visibility = self._rasterizer.visibility_from(visibility.numpy(), scene)
-        return self._rasterizer.decode(visibility, scene, camera, options)
+        with reported(self.adapter):
+            if not isinstance(visibility, GpuVisibility):
+                visibility = self._rasterizer.visibility_from(visibility.numpy(), scene)
+            return self._rasterizer.decode(visibility, scene, camera, options)
 
     def denoise(
         self,
@@ -104,15 +106,17 @@ class GpuEngine:
             return state
         if state.layout.name != "temporal":
             return None
-        return denoise.GpuState.from_numpy(self.device, resized(state.numpy(), camera))
+        with reported(self.adapter):
+            return denoise.GpuState.from_numpy(self.device, resized(state.numpy(), camera))
 
     def render(
         self, scene: GpuScene, camera: Camera, method: str, options: RenderOptions, with_depth: bool = True
     ) -> GpuImage:
         """`reference`: sorted by the depth of the centres and blended by the hardware's rasterizer."""
-        if method != "reference":
-            raise RenderError(f"the gpu engine blends reference, not '{method}'; use the cpu engine.")
-        return self._rasterizer.blend(scene, camera, options, with_depth)
+        if method not in self.blended:
+            raise RenderError(f"the gpu engine blends {', '.join(self.blended)}, not '{method}'; use the cpu engine.")
+        with reported(self.adapter):
+            return self._rasterizer.blend(scene, camera, options, with_depth)
 
     @contextmanager
     def timed_passes(self) -> Iterator[dict[str, float]]:
@@ -124,9 +128,24 @@ class GpuEngine:
         finally:
             device.is_timed = False
 
+    @contextmanager
+    def counted_fragments(self) -> Iterator[dict[str, Any]]:
+        """Fragments of each draw in the block, by the name of its pass: how many were tested, and how many shaded.
+
+        Gaussians are drawn in 1024 rounds, and a fragment counts as shaded if it lies before all that the rounds before
+        have drawn: those that a GPU shades that tests depth first. Counting takes much longer than drawing.
+        """
+        found: dict[str, Any] = {}
+        self._rasterizer.fragments = found
+        try:
+            yield found
+        finally:
+            self._rasterizer.fragments = None
+
     def finish(self) -> None:
         """Block until the GPU is done."""
-        self.device.read(self.device.buffer(16))  # comes after everything before it
+        with reported(self.adapter):
+            self.device.read(self.device.buffer(16))  # comes after everything before it
 
     def release_memory(self) -> None:
         """Free pooled buffers and textures."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import wgpu
+from numpy import ndarray as Array
 
-from hushsplat.engines.webgpu.device import Buffer, Device, Pass, Work, groups_of
+from hushsplat.engines.webgpu.device import Buffer, Device, Indirect, Part, Pass, Work, declared, groups_of
 from hushsplat.engines.webgpu.handles import GpuImage, GpuObservation, GpuVisibility
 from hushsplat.engines.webgpu.scene import GpuScene, Page
 from hushsplat.spec.sampling import TABLE_SIZE, key_salt, level_table, sequence_index
@@ -17,21 +19,29 @@ from hushsplat.types.errors import RenderError
 from hushsplat.types.observation import Visibility
 from hushsplat.types.options import Noise, RenderOptions
 
-QUADS = 128  # an instance, as lib_quad.wgsl
+QUADS = 128  # an instance, as lib_arguments.wgsl
 NEAR_TO_FAR = 1024  # buckets of depth before a depth test: as good as sorting (91 to 26 fragments a pixel on bonsai)
 SORTED = 65_536  # buckets of depth of a blended picture
+FOOTPRINTS = 1 << 20  # that are blended in one round
+FOOTPRINT_BYTES = 68  # as lib_stored.wgsl
+ARGUMENT_BYTES, GROUPS_AT = 256, 20  # of a round, as lib_arguments.wgsl, and where its workgroups are
+COUNTED_ROUNDS = 1024  # in which Gaussians are drawn while fragments are counted: the depth test sees each before
 NOTHING = 0xFFFFFFFF
 ROW_GROUPS = 32_768  # workgroups along x before a dispatch becomes two-dimensional
 LESS_DEEP = {"format": "depth32float", "depth_write_enabled": True, "depth_compare": "greater"}  # near / z: reverse
+ANY_DEPTH = {"format": "depth32float", "depth_write_enabled": False, "depth_compare": "always"}
 
 
 @dataclass(frozen=True)
 class Ordered:
-    """The Gaussians of a page that are drawn, bucket by bucket."""
+    """The Gaussians that are drawn, bucket by bucket, and the arguments of the rounds that draw them."""
 
-    page: Page
     order: Buffer
     arguments: Buffer
+
+    def round(self, number: int) -> Part:
+        """The arguments of one."""
+        return Part(self.arguments, ARGUMENT_BYTES * number, ARGUMENT_BYTES)
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,15 @@ class Members:
     won_in: Buffer  # the frame in which each Gaussian won last
 
 
+@dataclass(frozen=True)
+class Counter:
+    """Counts fragments."""
+
+    step: Pass
+    found: Buffer  # of each pixel: tested, shaded
+    nearest: Any  # the depth texture that they are tested against
+
+
 class Rasterizer:
     """Draws scenes on one device."""
 
@@ -49,6 +68,7 @@ class Rasterizer:
         self.device, self.exact_depth = device, exact_depth
         quads = np.arange(QUADS, dtype=np.uint16)[:, None] * 4 + np.array([0, 1, 2, 2, 1, 3], dtype=np.uint16)
         self._corners = device.native.create_buffer_with_data(data=quads, usage=wgpu.BufferUsage.INDEX)
+        self.fragments: dict[str, Array] | None = None  # tested and shaded by pass, while they are counted
         self._targets: tuple[Any, dict[tuple[str, str], Any]] = (None, {})  # textures of the picture size drawn last
 
     def sample(self, scene: GpuScene, camera: Camera, noise: Noise, options: RenderOptions) -> GpuVisibility:
@@ -59,33 +79,49 @@ class Rasterizer:
         tiles = _tiles(camera)
         plane = 4 * camera.width * camera.height
         winners: tuple[list[Buffer], list[Buffer]] = ([], [])
-        surfels = {"SURFELS": scene.gaussians.is_surfels}
-        kept = "exact" if self.exact_depth else "plane"
+        by_center = options.order == "center"
+        depths = {"EXACT_DEPTH": self.exact_depth and not by_center, "CENTER_DEPTH": by_center}
         raster = device.raster(
-            "raster", kept, [{"format": "r32uint"}], LESS_DEEP, EXACT_DEPTH=self.exact_depth, **surfels
+            "raster",
+            "exact" if depths["EXACT_DEPTH"] else "plane",
+            [{"format": "r32uint"}],
+            LESS_DEEP,
+            **depths,
+            **declared("raster", scene.constants),
         )
+        winners_of = device.compute("winners", **declared("winners", scene.constants))
+        rounds = 1 if self.fragments is None else min(COUNTED_ROUNDS, max(scene.pages[0].count, 1))
+        counter = self._counter("count_raster", scene, camera, **depths)
         with device.work() as work:
-            pages = [self._ordered(work, page, view, NEAR_TO_FAR, surfels, by_center=False) for page in scene.pages]
+            pages = [
+                (page, self._ordered(work, scene, [page], view, NEAR_TO_FAR, by_center, rounds)) for page in scene.pages
+            ]
             for index in range(noise.samples):
                 time = sequence_index(int(noise.frame), noise.samples, index)
                 levels = self._levels(work, noise.sampler, seed, time)
                 sample = device.uniform("raster", "Sample", salt=key_salt(noise.sampler, seed, time))
-                attachments = (
-                    [_attachment(drawn, NOTHING)],
-                    {"view": depth.create_view(), "depth_clear_value": 0.0, "depth_load_op": "clear"}
-                    | {"depth_store_op": "store"},
-                )
-                with work.render("raster", *attachments) as drawing:
-                    for each in pages:
-                        self._draw(work, drawing, raster, each, view=view, sample=sample, levels=levels)
+                for number in range(rounds):
+                    draws: list[dict[str, Any]] = []
+                    for page, ordered in pages:
+                        bound = {"view": view, "page": page.uniform, "fixed": page.fixed, "ids": page.ids}
+                        bound |= {"order": ordered.order, "sample": sample}
+                        draws.append({**bound, "arguments": ordered.round(number)})
+                    load = "load" if number else "clear"
+                    if counter is not None:
+                        with work.render("raster", *_attachments(drawn, depth, load)):
+                            load = "load"  # cleared before it is looked at
+                        self._count(work, counter, draws)
+                    with work.render("raster", *_attachments(drawn, depth, load)) as drawing:
+                        for each in draws:
+                            self._draw(work, drawing, raster, **each, levels=levels)
                 found = device.buffer(plane), device.buffer(plane)
                 for page in scene.pages:
-                    step = device.compute("winners", **surfels)
                     bound = {"view": view, "page": page.uniform, "fixed": page.fixed, "drawn": drawn.create_view()}
-                    work.run(step, tiles, **bound, primitive_id=found[0], depth=found[1])
+                    work.run(winners_of, tiles, **bound, place=found[0], depth=found[1])
                 winners[0].append(found[0])
                 winners[1].append(found[1])
-        return GpuVisibility(device, camera.width, camera.height, tuple(winners[0]), tuple(winners[1]))
+        self._add("raster", counter)
+        return GpuVisibility(device, camera.width, camera.height, scene.ids, tuple(winners[0]), tuple(winners[1]))
 
     def blend(
         self,
@@ -97,25 +133,33 @@ class Rasterizer:
     ) -> GpuImage:
         """Sorted by the depth of the centres, 65,536 steps of it, and blended front to back: all, or the members."""
         device = self.device
-        if len(scene.pages) > 1:
-            raise RenderError(
-                f"the gpu engine sorts and blends up to {scene.pages[0].count} Gaussians of this kind on "
-                f"{device.adapter}, the scene has {scene.count}; use the cpu engine."
-            )
         pixels = "rgba32float" if "float32-blendable" in device.features else "rgba16float"
         view = self._view(scene, camera, options, SORTED)
-        surfels = {"SURFELS": scene.gaussians.is_surfels}
         over = {"src_factor": "one-minus-dst-alpha", "dst_factor": "one", "operation": "add"}
         target = {"format": pixels, "blend": {"color": over, "alpha": over}}
-        step = device.raster("blend", "fragment", [target, target], None, HALVES=scene.halves, **surfels)
+        step = device.raster("blend", "fragment", [target, target], None, **declared("blend", scene.constants))
+        project = device.compute("footprints", **declared("footprints", scene.constants))
         colors, depths = (self._target(camera, pixels, use) for use in ("colors", "depths"))
         picture, alpha = (device.buffer(size * camera.width * camera.height) for size in (16, 4))
+        most = max(min(scene.pages[0].count, FOOTPRINTS), 1)
+        rounds, footprints = max(groups_of(scene.count, most), 1), device.buffer(FOOTPRINT_BYTES * most)
+        counter = self._counter("count_blend", scene, camera)
         with device.work() as work:
-            ordered = self._ordered(work, scene.pages[0], view, SORTED, surfels, by_center=True, members=members)
-            with work.render("blend", [_attachment(colors, 0), _attachment(depths, 0)]) as drawing:
-                self._draw(work, drawing, step, ordered, view=view, sh=ordered.page.sh)
+            ordered = self._ordered(work, scene, scene.pages, view, SORTED, True, rounds, members)
+            for number in range(rounds):
+                arguments, load = ordered.round(number), "load" if number else "clear"
+                for page in scene.pages:
+                    bound: dict[str, Any] = {"view": view, "page": page.uniform, "fixed": page.fixed, "sh": page.sh}
+                    bound |= {"order": ordered.order, "arguments": arguments, "footprints": footprints}
+                    work.run(project, Indirect(ordered.arguments, arguments.offset + GROUPS_AT), **bound)
+                bound = {"view": view, "footprints": footprints, "arguments": arguments}
+                if counter is not None:
+                    self._count(work, counter, [bound])
+                with work.render("blend", [_attachment(each, 0, load) for each in (colors, depths)]) as drawing:
+                    self._draw(work, drawing, step, **bound)
             bound = {"view": view, "colors": colors.create_view(), "depths": depths.create_view()}
             work.run(device.compute("blended"), _tiles(camera), **bound, picture=picture, alpha=alpha)
+        self._add("blend", counter)
         return GpuImage(device, camera.width, camera.height, picture, alpha, has_depth=with_depth)
 
     def decode(
@@ -133,12 +177,10 @@ class Rasterizer:
         observed, alpha = device.buffer(16 * pixels), device.buffer(4 * pixels)
         neural_view = device.buffer(16 * pixels) if scene.has_payload else None
         nothing = device.buffer(16)
-        step = device.compute(
-            "decode", SURFELS=scene.gaussians.is_surfels, HALVES=scene.halves, PAYLOAD=scene.has_payload
-        )
-        samples = list(zip(visibility.primitive_id, visibility.depth, strict=True))
+        step = device.compute("decode", PAYLOAD=scene.has_payload, **declared("decode", scene.constants))
+        samples = list(zip(visibility.place, visibility.depth, strict=True))
         with device.work() as work:
-            for number, (ids, depth) in enumerate(samples):
+            for number, (place, depth) in enumerate(samples):
                 for page in scene.pages:
                     first, last = page is scene.pages[0], page is scene.pages[-1]
                     turn = device.uniform(
@@ -150,7 +192,7 @@ class Rasterizer:
                         last=last and number == len(samples) - 1,
                     )
                     bound = {"view": view, "page": page.uniform, "turn": turn, "fixed": page.fixed, "sh": page.sh}
-                    bound |= {"payload": page.payload or nothing, "primitive_id": ids, "depth": depth}
+                    bound |= {"payload": page.payload or nothing, "place": place, "depth": depth}
                     bound |= {"observed": observed, "alpha": alpha, "neural_view": neural_view or device.buffer(16)}
                     work.run(step, _tiles(camera), **bound)
         return GpuObservation(device, camera.width, camera.height, observed, alpha, neural_view)
@@ -163,46 +205,74 @@ class Rasterizer:
                 f"primitive {largest} was seen, but there are {scene.count}; give the scene that was drawn."
             )
         height, width = visibility.primitive_id.shape[1:]
-        ids = tuple(self.device.upload(each) for each in visibility.primitive_id)
-        return GpuVisibility(
-            self.device, width, height, ids, tuple(self.device.upload(each) for each in visibility.depth)
-        )
+        place_of = np.append(np.empty_like(scene.ids), np.int32(-1))  # the last one: nothing was seen
+        place_of[scene.ids] = np.arange(scene.count, dtype=np.int32)
+        places = tuple(self.device.upload(place_of[each]) for each in visibility.primitive_id)
+        depths = tuple(self.device.upload(each) for each in visibility.depth)
+        return GpuVisibility(self.device, width, height, scene.ids, places, depths)
 
     def _ordered(
         self,
         work: Work,
-        page: Page,
+        scene: GpuScene,
+        pages: Sequence[Page],
         view: Buffer,
         buckets: int,
-        surfels: dict[str, bool],
-        *,
-        by_center: bool,
+        by_center: bool,  # else by the nearest point
+        rounds: int,  # in which they are drawn
         members: Members | None = None,
     ) -> Ordered:
-        """Cull, count, scan, scatter."""
-        device = self.device
-        bucket, order = device.buffer(4 * page.count), device.buffer(4 * page.count)
-        histogram, arguments = device.buffer(4 * buckets), device.buffer(24)
+        """Find the chunks that may be seen; cull, count, scan, scatter."""
+        device, total = self.device, sum(page.count for page in pages)
+        order, histogram = device.buffer(4 * total), device.buffer(4 * buckets)
+        arguments = device.buffer(ARGUMENT_BYTES * rounds)
         work.clear(histogram)
-        groups = groups_of(page.count, 256)
-        grid = (min(groups, ROW_GROUPS), groups_of(groups, ROW_GROUPS)) if groups else (1, 1)
-        cull = device.compute("cull", BUCKETS=buckets, BY_CENTER=by_center, MEMBERS=members is not None, **surfels)
-        bound = {"view": view, "page": page.uniform, "fixed": page.fixed, "bucket": bucket, "histogram": histogram}
-        bound |= {"membership": device.buffer(16), "won_in": device.buffer(16)}
-        if members is not None:
-            bound |= {"membership": members.uniform, "won_in": members.won_in}
-        work.run(cull, grid, **bound)
-        work.run(device.compute("scan", BUCKETS=buckets), (1, 1), histogram=histogram, draw_arguments=arguments)
+        constants = {"BUCKETS": buckets, "BY_CENTER": by_center, "MEMBERS": members is not None}
+        cull = device.compute("cull", **constants, **declared("cull", scene.constants))
+        found: list[dict[str, Any]] = []
+        for page in pages:
+            seen, bucket = device.buffer(16 + 4 * page.chunks), device.buffer(4 * page.count)
+            work.clear(seen)
+            bound = {"view": view, "page": page.uniform, "seen": seen}
+            work.run(device.compute("chunks"), (groups_of(page.chunks, 256), 1), **bound, bounds=page.bounds)
+            bound |= {"fixed": page.fixed, "bucket": bucket, "histogram": histogram}
+            bound |= {"membership": device.buffer(16), "won_in": device.buffer(16)}
+            if members is not None:
+                bound |= {"membership": members.uniform, "won_in": members.won_in}
+            work.run(cull, Indirect(seen, 0), **bound)
+            found.append({"page": page.uniform, "seen": seen, "bucket": bucket})
+        scan = device.compute("scan", BUCKETS=buckets, ROUNDS=rounds, ROUND=max(groups_of(total, rounds), 1))
+        work.run(scan, (1, 1), histogram=histogram, arguments=arguments)
         scatter = device.compute("scatter", BUCKETS=buckets)
-        work.run(scatter, grid, page=page.uniform, bucket=bucket, histogram=histogram, order=order)
-        return Ordered(page, order, arguments)
+        for bound in found:
+            work.run(scatter, Indirect(bound["seen"], 0), **bound, histogram=histogram, order=order)
+        return Ordered(order, arguments)
 
-    def _draw(self, work: Work, drawing: Any, step: Pass, ordered: Ordered, /, **resources: Any) -> None:
-        page = ordered.page
-        resources |= {"page": page.uniform, "fixed": page.fixed}
-        work.bind(drawing, step, {**resources, "order": ordered.order, "draw_arguments": ordered.arguments})
+    def _draw(self, work: Work, drawing: Any, step: Pass, /, *, arguments: Part, **resources: Any) -> None:
+        work.bind(drawing, step, {**resources, "arguments": arguments})
         drawing.set_index_buffer(self._corners, "uint16")
-        drawing.draw_indexed_indirect(ordered.arguments.native, 0)
+        drawing.draw_indexed_indirect(arguments.buffer.native, arguments.offset)
+
+    def _counter(self, shader: str, scene: GpuScene, camera: Camera, **depths: bool) -> Counter | None:
+        """Counts the fragments of a pass, if somebody asks for them."""
+        if self.fragments is None:
+            return None
+        step = self.device.raster(shader, "fragment", [], ANY_DEPTH, **declared(shader, scene.constants), **depths)
+        found = self.device.upload(np.zeros(2 * camera.width * camera.height, dtype=np.uint32))
+        return Counter(step, found, self._target(camera, "depth32float"))
+
+    def _count(self, work: Work, counter: Counter, draws: Sequence[dict[str, Any]]) -> None:
+        """The same draws into nothing: each fragment adds one to its pixel."""
+        nearest = counter.nearest.create_view()
+        with work.render("count", [], {"view": nearest, "depth_read_only": True}) as drawing:
+            for each in draws:
+                more = {"fragments": counter.found, "nearest": nearest}
+                self._draw(work, drawing, counter.step, **each, **more)
+
+    def _add(self, name: str, counter: Counter | None) -> None:
+        if counter is not None and self.fragments is not None:
+            found = self.device.read(counter.found, np.uint32).reshape(-1, 2).astype(np.int64).sum(axis=0)
+            self.fragments[name] = self.fragments.get(name, np.zeros(2, dtype=np.int64)) + found
 
     def _levels(self, work: Work, sampler: str, seed: int, time: int) -> Buffer:
         """The table of keep levels; that of `independent` needs a sort and comes from the host."""
@@ -246,10 +316,16 @@ def _tiles(camera: Camera) -> tuple[int, int]:
     return groups_of(camera.width, 16), groups_of(camera.height, 16)
 
 
-def _attachment(texture: Any, clear: int) -> dict[str, Any]:
+def _attachments(drawn: Any, depth: Any, load: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Those of the stochastic raster: who wins, and near / z."""
+    nearest = {"view": depth.create_view(), "depth_clear_value": 0.0, "depth_load_op": load, "depth_store_op": "store"}
+    return [_attachment(drawn, NOTHING, load)], nearest
+
+
+def _attachment(texture: Any, clear: int, load: str = "clear") -> dict[str, Any]:
     return {
         "view": texture.create_view(),
-        "load_op": "clear",
+        "load_op": load,
         "store_op": "store",
         "clear_value": (clear, 0, 0, 0),
     }

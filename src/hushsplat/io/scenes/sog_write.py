@@ -19,6 +19,7 @@ from hushsplat.io.scenes.sanitize import SMALLEST_SCALE, refuse_unwritable, thre
 from hushsplat.io.scenes.sog import FIRST_MODE, MAX_COUNT, MAX_LOG, META, PALETTE_MAX, PALETTE_ROW
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.morton import morton_codes
 
 
 def write_sog(gaussians: Gaussians, path: str | os.PathLike[str]) -> None:
@@ -61,9 +62,7 @@ def morton_order(means: Float32[Array, "n 3"]) -> Int[Array, " n"]:
         return np.arange(0)
     corner, extent = means.min(axis=0), np.ptp(means, axis=0)
     steps = ((means - corner) / np.where(extent > 0, extent, 1) * 1023).astype(np.uint32)
-    for shift, mask in ((16, 0x30000FF), (8, 0x300F00F), (4, 0x30C30C3), (2, 0x9249249)):
-        steps = (steps | steps << shift) & mask  # spread the ten bits, two apart
-    return np.argsort(steps[:, 0] | steps[:, 1] << 1 | steps[:, 2] << 2, kind="stable")
+    return np.argsort(morton_codes(steps), kind="stable")
 
 
 def _add_means(meta: dict[str, Any], pictures: dict[str, bytes], gaussians: Gaussians) -> None:

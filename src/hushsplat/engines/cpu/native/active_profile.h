@@ -11,6 +11,7 @@ namespace hush::HUSH_ISA {
 
 constexpr float kHalf = 0.5f;          // transmittance whose depth is kept beside that of ActiveSetSettings::stop
 constexpr int kWindow = 8;             // cells: a profile spread over more than this is no help
+constexpr float kEntered = 4;          // px of parallax that count for one px that what is seen comes into the picture
 constexpr float kDepthSlack = 1.002f;  // depths move a little between frames, and are rounded
 
 // From a pixel of this frame at 1 / depth to the pixel of the last frame, and from depths there to depths here.
@@ -57,7 +58,7 @@ private:
 struct CellWindow {
     int x0, x1, y0, y1;  // cells, inclusive, relative to the cell
     bool inside;         // all of the tile was in the picture
-    float parallax;      // px: how far near and far, or one corner and another, moved apart
+    float parallax;  // px: how far near and far, or one corner and another, moved apart, or what came in at a border
 };
 
 // The depths between which a patch of the last frame's cells used up its light; false outside the picture.
@@ -68,14 +69,40 @@ inline bool depth_range(const ActiveSet& before, int x0, int y0, int side, float
     for (int y = std::max(y0, 0); y < y_end; ++y)
         for (int x = std::max(x0, 0); x < x_end; ++x) {
             const size_t at = (size_t)y * before.cell_columns + x;
+            if (!(far[at] > 0)) continue;  // outside the picture
             *least = std::min(*least, near[at]);
             *most = std::max(*most, far[at]);
         }
     return *most > 0;
 }
 
+// How far corners of a tile move, last frame's place less this frame's, over all depths asked for.
+struct Moved {
+    float low[2] = {1e9f, 1e9f}, high[2] = {-1e9f, -1e9f};
+
+    bool add(const FrameChange& change, int x0, int y0, float inverse_depth) {
+        float at[2];
+        for (int corner = 0; corner < 4; ++corner) {
+            const float from[2] = {(float)(x0 + (corner & 1) * kSetTile), (float)(y0 + (corner >> 1) * kSetTile)};
+            if (!change.place(from[0], from[1], inverse_depth, at)) return false;
+            for (int axis = 0; axis < 2; ++axis) {
+                low[axis] = std::min(low[axis], at[axis] - from[axis]);
+                high[axis] = std::max(high[axis], at[axis] - from[axis]);
+            }
+        }
+        return true;
+    }
+
+    // px of the tile that lay outside the picture.
+    float entered(const Camera& then, int x0, int y0) const {
+        const float right = (float)std::min(x0 + kSetTile - then.width, 0) + high[0];
+        const float bottom = (float)std::min(y0 + kSetTile - then.height, 0) + high[1];
+        return std::max({-(float)x0 - low[0], -(float)y0 - low[1], right, bottom, 0.0f});
+    }
+};
+
 // Where the tile's cells lay in the last frame, whatever the depth of what they show; false if that is too wide.
-inline bool window_of(const ActiveSet& before, const FrameChange& change, int x0, int y0, float reach,
+inline bool window_of(const ActiveSet& before, const FrameChange& change, int x0, int y0, float reach, float nearest,
                       CellWindow* window) {
     const float half = 0.5f * kSetTile;
     float at[2];
@@ -85,23 +112,17 @@ inline bool window_of(const ActiveSet& before, const FrameChange& change, int x0
     if (!depth_range(before, (int)std::floor((at[0] - half) / kSetCell) - margin,
                      (int)std::floor((at[1] - half) / kSetCell) - margin, kSetCells + 2 * margin, &least, &most))
         return false;
-    float low[2] = {1e9f, 1e9f}, high[2] = {-1e9f, -1e9f};
-    for (int corner = 0; corner < 8; ++corner) {
-        const float from[2] = {(float)(x0 + (corner & 1) * kSetTile), (float)(y0 + (corner >> 1 & 1) * kSetTile)};
-        if (!change.place(from[0], from[1], 1 / (corner & 4 ? most : least), at)) return false;
-        for (int axis = 0; axis < 2; ++axis) {
-            low[axis] = std::min(low[axis], at[axis] - from[axis]);
-            high[axis] = std::max(high[axis], at[axis] - from[axis]);
-        }
-    }
+    Moved moved, near;
+    if (!moved.add(change, x0, y0, 1 / least) || !moved.add(change, x0, y0, 1 / most)) return false;
+    const float *low = moved.low, *high = moved.high;
     auto first = [&](float v) { return (int)std::floor((v - reach) / kSetCell); };
     auto last = [&](float v) { return (int)std::floor((v + reach + kSetCell - 1) / kSetCell); };
-    const float slack = 1;  // px: what enters the picture so slowly is found when the tile has its turn
-    const bool inside = x0 + low[0] >= -slack && y0 + low[1] >= -slack &&
-                        std::min(x0 + kSetTile, before.camera.width) + high[0] <= before.camera.width + slack &&
-                        std::min(y0 + kSetTile, before.camera.height) + high[1] <= before.camera.height + slack;
-    *window = {first(low[0]), last(high[0]), first(low[1]),
-               last(high[1]), inside,        std::max(high[0] - low[0], high[1] - low[1])};
+    const float slack = 1;  // px: a tile is not searched for less at once
+    const float entered = moved.entered(before.camera, x0, y0);
+    float parallax = std::max({high[0] - low[0], high[1] - low[1], kEntered * entered});
+    // What is not yet seen may be as near as anything that is, and faster than what is seen here.
+    if (near.add(change, x0, y0, 1 / nearest)) parallax = std::max(parallax, near.entered(before.camera, x0, y0));
+    *window = {first(low[0]), last(high[0]), first(low[1]), last(high[1]), entered <= slack, parallax};
     return window->x1 - window->x0 <= kWindow && window->y1 - window->y0 <= kWindow;
 }
 
@@ -125,9 +146,10 @@ struct TileProfile {
     bool known;      // the last frame showed all of this tile
     float parallax;  // px, see CellWindow
 
-    void read(const ActiveSet* before, const FrameChange& change, const Camera& camera, int x0, int y0, float reach) {
+    void read(const ActiveSet* before, const FrameChange& change, const Camera& camera, int x0, int y0, float reach,
+              float nearest) {
         CellWindow window;
-        if (!before || !window_of(*before, change, x0, y0, reach, &window)) {
+        if (!before || !window_of(*before, change, x0, y0, reach, nearest, &window)) {
             finished = kUnknown, known = false, parallax = 0;
             return;
         }

@@ -76,6 +76,7 @@ public:
         Parts parts;
         timed(kReadProfiles, [&] { read_profiles(); });
         timed(kFindMembers, [&] { find_members(); });
+        if (job_.order == Order::pixel) return run_by_pixel();
         timed(kMakeMembers, [&] { parts = make_members(); });
         timed(kBin, [&] { bin(parts); });
         timed(kDraw, [&] { draw(); });
@@ -83,6 +84,41 @@ public:
     }
 
 private:
+    // Each pixel orders its own fragments.
+    void run_by_pixel() {
+        const uint64_t* members = job_.next->members.get();
+        Parts parts = divide(members, scene_.chunks);
+        timed(kMakeMembers, [&] {
+            parallel_for(kParts, threads_, [&](int part) {
+                each_member(scene_, camera_, members, parts.chunk[part], parts.chunk[part + 1],
+                            [&](int) { ++parts.count[part]; });
+            });
+        });
+        Recycling<uint64_t> kept(job_.next->words());
+        std::memset(kept.get(), 0, kept.size() * 8);
+        std::vector<float> finished(tiles());
+        for (int tile = 0; tile < tiles(); ++tile) finished[tile] = profiles_[tile].finished;
+        const ActiveSetSettings& settings = job_.settings;
+        const MemberJob set = {members,        kept.get(),    finished.data(), columns_,
+                               settings.prune, settings.stop, job_.next};
+        timed(kDraw, [&] {
+            clear_profile();
+            SortedOutput out = job_.out;
+            out.set = &set;
+            exact(scene_, camera_, lists_, colors_, threads_, out);
+        });
+        timed(kKeep, [&] {
+            ActiveCounts& counts = job_.next->counts;
+            for (size_t drawn : parts.count) counts.members += (int64_t)drawn;
+            for (size_t word = 0; word < kept.size(); ++word)
+                counts.fresh += __builtin_popcountll(kept[word] & ~(previous_ ? previous_->members[word] : 0));
+            std::memcpy(job_.next->members.get(), kept.get(), kept.size() * 8);
+        });
+    }
+
+    // Cells outside the picture have no light.
+    void clear_profile() { std::fill_n(job_.next->profile.get(), job_.next->profile.size(), 0.0f); }
+
     int tiles() const { return columns_ * rows_; }
 
     template <class Work>
@@ -95,10 +131,12 @@ private:
     void read_profiles() {
         const FrameChange change(camera_, previous_ ? previous_->camera : camera_);
         const ActiveSet* before = has_profile_ ? previous_ : nullptr;
+        float nearest = kUnknown, farthest;
+        if (before) depth_range(*before, 0, 0, std::max(before->cell_columns, before->cell_rows), &nearest, &farthest);
         parallel_for(rows_, threads_, [&](int row) {
             for (int tile = row * columns_; tile < (row + 1) * columns_; ++tile)
                 profiles_[tile].read(before, change, camera_, tile % columns_ * kSetTile, row * kSetTile,
-                                     job_.settings.reach_px);
+                                     job_.settings.reach_px, nearest);
         });
     }
 
@@ -225,20 +263,12 @@ private:
             }
         };
         each_member(scene_, camera_, job_.next->members.get(), parts.chunk[part], parts.chunk[part + 1], [&](int slot) {
-            prefetch_color(scene_.id[slot]);
+            prefetch_color(colors_, scene_.id[slot]);
             ring[in++ % kRing] = slot;
             if (in - out == kAhead + 8) make_eight(8);
         });
         while (in != out) make_eight(in - out < 8 ? (int)(in - out) : 8);
         parts.count[part] = made - parts.first[part];
-    }
-
-    void prefetch_color(int32_t id) const {
-        const size_t floats = (size_t)3 * colors_.coefficients;
-        const char* begin = reinterpret_cast<const char*>(colors_.sh + (size_t)id * floats);
-        for (size_t byte = 0; byte < floats * sizeof(float); byte += 64) __builtin_prefetch(begin + byte);
-        __builtin_prefetch(begin + floats * sizeof(float) - 1);
-        if (colors_.coefficients > 1) __builtin_prefetch(colors_.means + 3 * (size_t)id);
     }
 
     float center_depth(int slot) const { return 1 / scene_.projected[slot].inverse_depth; }

@@ -72,9 +72,20 @@ struct RandomLevels {
     int samples;               // tables that there are
 };
 
+// Members that are drawn in the order of each pixel.
+struct MemberJob {
+    const uint64_t* members;  // projected already
+    uint64_t* kept;           // who had the weight `prune` somewhere; bits are added
+    const float* finished;    // [tile of kSetTile px]: depth behind which the last frame saw nothing
+    int columns;              // of those tiles
+    float prune, stop;
+    ActiveSet* next;  // takes the profile
+};
+
 struct ActiveJob {
     ActiveSetSettings settings;
-    RandomLevels random;        // of `stream`
+    RandomLevels random;  // of `stream`
+    Order order;
     const ActiveSet* previous;  // or null; made for this scene
     ActiveSet* next;
     SortedOutput out;

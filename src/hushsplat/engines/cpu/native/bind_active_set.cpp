@@ -37,7 +37,8 @@ std::unique_ptr<hush::ActiveSet> draw(hush::Scene& scene, const hush::Camera& ca
                                       const hush::ActiveSetSettings& settings,
                                       Array<const float, nb::shape<-1, hush::kTable>> levels,
                                       Array<const uint32_t, nb::shape<-1>> sequence, const hush::ActiveSet* previous,
-                                      int threads, Pixels3 color, Pixels alpha, std::optional<Pixels> depth) {
+                                      bool by_center, int threads, Pixels3 color, Pixels alpha,
+                                      std::optional<Pixels> depth) {
     const size_t count = (size_t)scene.count, k = sh.shape(1);
     require(sh.shape(0) == count && means.shape(0) == count, "sh and means must be the scene's");
     require(k == 1 || k == 4 || k == 9 || k == 16, "sh must have 1, 4, 9 or 16 coefficients");
@@ -49,6 +50,7 @@ std::unique_ptr<hush::ActiveSet> draw(hush::Scene& scene, const hush::Camera& ca
     if (previous && previous->words() != (size_t)2 * scene.chunks) previous = nullptr;  // of another scene
     hush::ActiveJob job{settings,
                         {levels.data(), sequence.data(), (int)levels.shape(0)},
+                        by_center ? hush::Order::center : hush::Order::pixel,
                         previous,
                         nullptr,
                         {color.data(), alpha.data(), depth ? depth->data() : nullptr, nullptr, {}}};
@@ -96,5 +98,6 @@ void bind_active_set(nb::module_& m) {
             "scene"_a, "out"_a.noconvert(), "Which Gaussians of the file go on to the next frame.");
     m.def("draw_active_set", &draw, "scene"_a, "camera"_a, "sh"_a.noconvert(), "means"_a.noconvert(),
           "background"_a.noconvert(), "settings"_a, "levels"_a.noconvert(), "sequence"_a.noconvert(),
-          "previous"_a.none(), "threads"_a, "color"_a.noconvert(), "alpha"_a.noconvert(), "depth"_a.noconvert().none());
+          "previous"_a.none(), "by_center"_a, "threads"_a, "color"_a.noconvert(), "alpha"_a.noconvert(),
+          "depth"_a.noconvert().none());
 }

@@ -17,6 +17,7 @@ struct DenoiseStep;   // denoise.h
 struct BaselineStep;  // baselines.h
 struct SvgfSettings;
 struct ActiveJob;  // active_set.h
+struct MemberJob;
 struct RandomLevels;
 
 constexpr int kChunk = 128;  // Gaussians per chunk: neighbours in space, projected together
@@ -166,6 +167,9 @@ struct FragmentTape {
     int width = 0, height = 0;  // px, of the picture
 };
 
+// By which depth a pixel's fragments are in front of each other: their own, or that of their Gaussians' centres.
+enum class Order { pixel, center };
+
 struct SortedOutput {
     float* color;     // [h][w][3]
     float* alpha;     // [h][w]
@@ -175,6 +179,7 @@ struct SortedOutput {
     FragmentTape* tape = nullptr;  // what the gradient of per-pixel order needs, or null
     float* geometry = nullptr;     // [h][w][kGeometry], sums of weight · value, or null; normals are of surfels
     float stop = 1e-8f;  // transmittance behind which per-pixel order takes nothing more: it cannot be told from none
+    const MemberJob* set = nullptr;  // of per-pixel order: draws these Gaussians alone
 };
 
 // Derivatives of a loss by what a raster has drawn, in and what they are by the Gaussians, out.
@@ -213,7 +218,7 @@ struct Kernels {
     void (*project)(Scene&, const Camera&, int chunk);
     // `levels` is [kTable] and `sequence` the hashed seed of the primitive keys, one of each per sample.
     void (*stochastic)(Scene&, const Camera&, const TileLists&, const float* levels, const uint32_t* sequence,
-                       int samples, int threads, int32_t* id, float* depth);
+                       int samples, Order, int threads, int32_t* id, float* depth);
     void (*sorted)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
     void (*exact)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
     void (*sorted_gradient)(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const GradientJob&);

@@ -56,6 +56,14 @@ HUSH_INLINE void basis_gradient(float x, float y, float z, int coefficients, con
     out[2] += a10 * x * y + 8 * a11 * y * z + 3 * a12 * (2 * zz - xx - yy) + 8 * a13 * x * z + a14 * (xx - yy);
 }
 
+HUSH_INLINE void prefetch_color(const Colors& colors, int32_t id) {
+    const size_t floats = (size_t)3 * colors.coefficients;
+    const char* begin = reinterpret_cast<const char*>(colors.sh + (size_t)id * floats);
+    for (size_t byte = 0; byte < floats * sizeof(float); byte += 64) __builtin_prefetch(begin + byte);
+    __builtin_prefetch(begin + floats * sizeof(float) - 1);
+    if (colors.coefficients > 1) __builtin_prefetch(colors.means + 3 * (size_t)id);
+}
+
 // RGB in the first three lanes.
 HUSH_INLINE f32x4 color_of(const Colors& colors, const float* eye, int32_t id) {
     float b[16];

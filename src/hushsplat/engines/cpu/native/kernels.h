@@ -12,7 +12,7 @@ void project(Scene& scene, const Camera& camera, int chunk);
 // The same for the slots whose bits are set, and their neighbours: nobody else may need the chunk in this frame.
 void project_some(Scene& scene, const Camera& camera, int chunk, const uint64_t wanted[2]);
 void stochastic(Scene&, const Camera&, const TileLists&, const float* levels, const uint32_t* sequence, int samples,
-                int threads, int32_t* id, float* depth);
+                Order, int threads, int32_t* id, float* depth);
 void sorted(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
 void exact(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const SortedOutput&);
 void sorted_gradient(Scene&, const Camera&, const TileLists&, const Colors&, int threads, const GradientJob&);

@@ -110,8 +110,8 @@ NB_MODULE(_engine, m) {
         .def(
             "stochastic",
             [](hush::Scene& scene, const hush::Camera& camera, Array<const float, nb::shape<-1, hush::kTable>> levels,
-               Array<const uint32_t, nb::shape<-1>> sequence, int threads, Array<int32_t, nb::shape<-1, -1, -1>> id,
-               Array<float, nb::shape<-1, -1, -1>> depth) {
+               Array<const uint32_t, nb::shape<-1>> sequence, bool by_center, int threads,
+               Array<int32_t, nb::shape<-1, -1, -1>> id, Array<float, nb::shape<-1, -1, -1>> depth) {
                 size_t samples = sequence.shape(0);
                 require_samples(samples);
                 require(levels.shape(0) == samples && id.shape(0) == samples && depth.shape(0) == samples,
@@ -122,10 +122,11 @@ NB_MODULE(_engine, m) {
                 std::lock_guard<hush::FrameLock> lock(scene.frame_mutex);
                 hush::TileLists lists;
                 hush::begin_frame(scene, camera, lists);
-                hush::kernels().stochastic(scene, camera, lists, levels.data(), sequence.data(), (int)samples, threads,
-                                           id.data(), depth.data());
+                hush::kernels().stochastic(scene, camera, lists, levels.data(), sequence.data(), (int)samples,
+                                           by_center ? hush::Order::center : hush::Order::pixel, threads, id.data(),
+                                           depth.data());
             },
-            "camera"_a, "levels"_array, "sequence"_array, "threads"_a, "id"_array, "depth"_array)
+            "camera"_a, "levels"_array, "sequence"_array, "by_center"_a, "threads"_a, "id"_array, "depth"_array)
         .def(
             "sorted",
             [](hush::Scene& scene, const hush::Camera& camera, Array<const float, nb::shape<-1, -1, 3>> sh, Means means,

@@ -38,17 +38,25 @@ public:
     Buffer<Entry> entries;  // of this patch; the key is the index in the file, by which they are sorted
     int entry_count = 0;
 
-    // Lists the Gaussians of a patch of tile `index`.
-    void list(Scene& scene, const Camera& camera, const TileLists& lists, int index, const Tile& patch) {
+    // Lists the Gaussians of a patch of tile `index`; of `members` those alone, which are projected already, as far as
+    // they begin before the depth `end`.
+    void list(Scene& scene, const Camera& camera, const TileLists& lists, int index, const Tile& patch,
+              const uint64_t* members, float end) {
         const size_t most = (lists.begin[index + 1] - lists.begin[index]) * kChunk;
         entries.resize(most);
         scratch_.resize(most);
         size_t n = 0;
         for (size_t entry = lists.begin[index]; entry < lists.begin[index + 1]; ++entry) {
             const int chunk = lists.chunk[entry];
-            ensure_projected(scene, camera, chunk);
+            if (!members) {
+                ensure_projected(scene, camera, chunk);
+            } else {
+                if (lists.inverse_near[chunk] * end < 1) break;  // and all behind it
+                if (!(members[2 * chunk] | members[2 * chunk + 1])) continue;
+            }
             each_in_tile(scene, chunk, patch, [&](int slot) {
                 const int32_t at = chunk * kChunk + slot;
+                if (members && (!(members[at >> 6] >> (at & 63) & 1) || scene.nearest[at] * end < 1)) return;
                 entries[n++] = {(uint32_t)scene.id[at], at};
             });
         }

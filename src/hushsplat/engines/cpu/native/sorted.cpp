@@ -42,6 +42,16 @@ __attribute__((noinline)) void blend(TileBuffers& buffers, const Footprint& f, f
     });
 }
 
+constexpr size_t kAhead = 16;  // entries: they are in the order of depth, not of memory
+
+HUSH_INLINE void prefetch(const Scene& scene, int at) {
+    __builtin_prefetch(&scene.projected[at]);
+    __builtin_prefetch(&scene.projected[at].hyy);
+    __builtin_prefetch(&scene.id[at]);
+    const int16_t* box = &scene.box[(size_t)(at / kChunk) * 4 * kChunk] + at % kChunk;
+    for (int side = 0; side < 4; ++side) __builtin_prefetch(box + side * kChunk);
+}
+
 template <bool Surfels, Detail Wanted>
 void draw_tile(Scene& scene, const Camera& camera, const TileLists& lists, const Colors& colors, int index,
                TileBuffers& buffers) {
@@ -52,6 +62,8 @@ void draw_tile(Scene& scene, const Camera& camera, const TileLists& lists, const
     for (size_t k = 0; k < n && buffers.open; ++k) {
         if (k % 64 == 63) buffers.update_open();
         const int at = entries[k].slot;
+        if (k + kAhead < n) prefetch(scene, entries[k + kAhead].slot);
+        if (k + kAhead / 2 < n) prefetch_color(colors, scene.id[entries[k + kAhead / 2].slot]);
         const Footprint f = footprint(scene, camera, tile, at / kChunk, at % kChunk);
         if (!visible(buffers, f)) continue;
         const f32x4 rgb = color_of(colors, camera.eye, scene.id[at]);

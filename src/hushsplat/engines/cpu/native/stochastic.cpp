@@ -1,4 +1,5 @@
-// Stochastic raster: a fragment is kept if D² lies below its random level, the nearest kept one wins the pixel.
+// Stochastic raster: a fragment is kept if D² lies below its random level, the nearest kept one wins the pixel. Nearest
+// by the fragment's own depth, or by the depth of its Gaussian's centre.
 #include <cmath>
 
 #include "active_set.h"
@@ -42,11 +43,13 @@ struct Levels {
     HUSH_MEMBER f32x8 reach(uint32_t first) const { return load(most + (first * inverse_of(kRowStep) & (kTable - 1))); }
 };
 
-// The buffers of a tile: nearest 1/z and who holds it; `row`, `cell` and `farthest` are the least 1/z of each row of
-// each cell, of each cell, and of the tile, as of the last update.
+// The buffers of a tile: nearest 1/z and who holds it, and 1/z of the fragment itself where centres are compared;
+// `row`, `cell` and `farthest` are the least 1/z of each row of each cell, of each cell, and of the tile, as of the
+// last update.
 struct TileBuffers {
     alignas(64) float inverse_depth[kTile * kTile];
     alignas(64) int32_t id[kTile * kTile];
+    alignas(64) float shown[kTile * kTile];
     alignas(64) float row[kCells * kCells][kCell];
     alignas(64) float cell[kCells * kCells];
     float farthest;
@@ -83,19 +86,20 @@ struct TileBuffers {
 };
 
 // `first` is the table entry of the tile's first pixel.
-template <bool Surfels, bool LowPass, bool Clipped>
+template <bool Surfels, bool LowPass, bool Clipped, Order By>
 __attribute__((noinline)) void draw(TileBuffers& buffers, const Levels& levels, const Footprint& f, uint32_t first,
                                     int32_t id) {
     const f32x8 log_opacity = splat(f.p.log_opacity);
     const i32x8 id8 = splat_int(id);
+    const float nearest = By == Order::center ? f.p.inverse_depth * kNearer : f.nearest;
     for (int y = f.y0 & -kCell; y < f.y1; y += kCell) {
         const CellRows<Surfels, LowPass, Clipped> rows(f, y);
         const uint32_t line = first + (uint32_t)kRowStep * (uint32_t)y;
         for (int x = f.x0 & -kCell; x < f.x1; x += kCell) {
             const int cell = y / kCell * kCells + x / kCell;
-            if (buffers.cell[cell] >= f.nearest) continue;
+            if (buffers.cell[cell] >= nearest) continue;
             unsigned left = rows.needed(f, x, levels.reach(line + (uint32_t)x) + log_opacity) &
-                            bits(load(buffers.row[cell]) < splat(f.nearest));
+                            bits(load(buffers.row[cell]) < splat(nearest));
             if (!left) continue;
             const f32x8 dx = splat((float)x + 0.5f - f.p.center_x) + iota();
             i32x8 changed = splat_int(0);
@@ -103,12 +107,15 @@ __attribute__((noinline)) void draw(TileBuffers& buffers, const Levels& levels, 
                 const int row = __builtin_ctz(left), at = (y + row) * kTile + x;
                 Fragment g = fragment<Surfels, LowPass, Clipped>(f, rows, row, dx);
                 f32x8 random = levels.row(line + (uint32_t)(kRowStep * row + x)) + log_opacity;
+                const f32x8 compared = By == Order::center ? splat(f.p.inverse_depth) : g.inverse_depth;
                 f32x8 z = load(buffers.inverse_depth + at);
                 const i32x8 holder = load(buffers.id + at);
                 // Of two at one depth the smaller index wins, in whatever order they are drawn.
-                i32x8 kept = (g.q < random * g.s) & ((g.inverse_depth > z) | ((g.inverse_depth == z) & (id8 < holder)));
+                i32x8 kept = (g.q < random * g.s) & ((compared > z) | ((compared == z) & (id8 < holder)));
                 if constexpr (Clipped) kept &= g.valid;
-                store(buffers.inverse_depth + at, select(kept, g.inverse_depth, z));
+                store(buffers.inverse_depth + at, select(kept, compared, z));
+                if constexpr (By == Order::center)
+                    store(buffers.shown + at, select(kept, g.inverse_depth, load(buffers.shown + at)));
                 store(buffers.id + at, select(kept, id8, holder));
                 changed |= kept;
             }
@@ -157,7 +164,7 @@ struct Batch {
 // What a pixel remembers of its winner: its index in the file, or the slot it is kept in.
 enum Winner { kId, kSlot };
 
-template <bool Surfels, Winner Named>
+template <bool Surfels, Winner Named, Order By>
 HUSH_INLINE void draw_one(const Scene& scene, const Camera& camera, const Tile& tile, const Levels& levels,
                           uint32_t sequence, int32_t at, TileBuffers& buffers) {
     const int32_t id = scene.id[at], name = Named == kId ? id : at;
@@ -167,14 +174,14 @@ HUSH_INLINE void draw_one(const Scene& scene, const Camera& camera, const Tile& 
     const Footprint f = footprint(scene, camera, tile, at / kChunk, at % kChunk);
     const uint8_t flags = scene.flags[at];
     if (flags & kClipped)
-        draw<Surfels, Surfels, true>(buffers, levels, f, first, name);
+        draw<Surfels, Surfels, true, By>(buffers, levels, f, first, name);
     else if (Surfels && (flags & kLowPass))
-        draw<Surfels, Surfels, false>(buffers, levels, f, first, name);
+        draw<Surfels, Surfels, false, By>(buffers, levels, f, first, name);
     else
-        draw<Surfels, false, false>(buffers, levels, f, first, name);
+        draw<Surfels, false, false, By>(buffers, levels, f, first, name);
 }
 
-template <bool Surfels, Winner Named>
+template <bool Surfels, Winner Named, Order By>
 __attribute__((noinline)) void draw_tile(Scene& scene, const Camera& camera, const TileLists& lists, int index,
                                          const Levels& levels, uint32_t sequence, TileBuffers& buffers) {
     const Tile tile = tile_at(lists, camera, index);
@@ -202,20 +209,20 @@ __attribute__((noinline)) void draw_tile(Scene& scene, const Camera& camera, con
         batch.sort();
         for (int k = 0; k < batch.count; ++k) {
             if (scene.nearest[batch.ordered[k]] <= buffers.farthest) continue;
-            draw_one<Surfels, Named>(scene, camera, tile, levels, sequence, batch.ordered[k], buffers);
+            draw_one<Surfels, Named, By>(scene, camera, tile, levels, sequence, batch.ordered[k], buffers);
             if (k % 32 == 31) buffers.update_farthest();
         }
         buffers.update_farthest();
     }
 }
 
-void write_tile(const TileBuffers& buffers, const Tile& tile, int width, int32_t* id, float* depth) {
+void write_tile(const TileBuffers& buffers, Order by, const Tile& tile, int width, int32_t* id, float* depth) {
+    const float* shown = by == Order::center ? buffers.shown : buffers.inverse_depth;
     for (int y = 0; y < tile.height; ++y) {
         size_t out = (size_t)(tile.y0 + y) * width + tile.x0;
         for (int x = 0; x < tile.width; ++x) {
-            float w = buffers.inverse_depth[y * kTile + x];
             id[out + x] = buffers.id[y * kTile + x];
-            depth[out + x] = w > 0 ? 1 / w : 0;
+            depth[out + x] = buffers.inverse_depth[y * kTile + x] > 0 ? 1 / shown[y * kTile + x] : 0;
         }
     }
 }
@@ -237,19 +244,20 @@ void join_tile(const TileBuffers& buffers, const Tile& tile, uint64_t* members) 
 }  // namespace
 
 void stochastic(Scene& scene, const Camera& camera, const TileLists& lists, const float* levels,
-                const uint32_t* sequence, int samples, int threads, int32_t* id, float* depth) {
+                const uint32_t* sequence, int samples, Order by, int threads, int32_t* id, float* depth) {
     const size_t pixels = (size_t)camera.width * camera.height;
     Buffer<Levels> tables(samples);
     for (int s = 0; s < samples; ++s) tables[s].fill(levels + (size_t)s * kTable);
+    auto* draw =
+        scene.surfels
+            ? (by == Order::center ? draw_tile<true, kId, Order::center> : draw_tile<true, kId, Order::pixel>)
+            : (by == Order::center ? draw_tile<false, kId, Order::center> : draw_tile<false, kId, Order::pixel>);
     const int tiles = lists.columns * lists.rows;
     parallel_for(tiles, threads, [&](int index) {
         TileBuffers buffers;
         for (int s = 0; s < samples; ++s) {
-            if (scene.surfels)
-                draw_tile<true, kId>(scene, camera, lists, index, tables[s], sequence[s], buffers);
-            else
-                draw_tile<false, kId>(scene, camera, lists, index, tables[s], sequence[s], buffers);
-            write_tile(buffers, tile_at(lists, camera, index), camera.width, id + s * pixels, depth + s * pixels);
+            draw(scene, camera, lists, index, tables[s], sequence[s], buffers);
+            write_tile(buffers, by, tile_at(lists, camera, index), camera.width, id + s * pixels, depth + s * pixels);
         }
     });
 }
@@ -261,7 +269,7 @@ void discover(Scene& scene, const Camera& camera, const TileLists& lists, const 
     std::vector<int> wanted;
     for (int index = 0; index < lists.columns * lists.rows; ++index)
         if (samples[index]) wanted.push_back(index);
-    auto* draw = scene.surfels ? draw_tile<true, kSlot> : draw_tile<false, kSlot>;
+    auto* draw = scene.surfels ? draw_tile<true, kSlot, Order::pixel> : draw_tile<false, kSlot, Order::pixel>;
     parallel_for((int)wanted.size(), threads, [&](int job) {
         TileBuffers buffers;
         const int index = wanted[job];

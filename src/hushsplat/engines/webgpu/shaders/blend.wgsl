@@ -1,27 +1,9 @@
 // Sorted blending, front to back: a quad a Gaussian, in the order of the depths of their centres.
-//!include lib_quad
-//!include lib_color
+//!include lib_blend
 
 @group(0) @binding(0) var<uniform> view: View;
-@group(0) @binding(1) var<uniform> page: Page;
-@group(0) @binding(2) var<storage, read> fixed: array<f32>;
-@group(0) @binding(3) var<storage, read> order: array<u32>;
-@group(0) @binding(4) var<storage, read> draw_arguments: array<u32>;
-@group(0) @binding(5) var<storage, read> sh: array<u32>;
-
-@vertex
-fn vertex(@builtin(vertex_index) number: u32, @builtin(instance_index) instance: u32) -> Varying {
-    let drawn = instance * QUADS + number / 4u;
-    if (drawn >= draw_arguments[5]) {
-        return outside();
-    }
-    let index = order[drawn];
-    var f: Footprint;
-    _ = project(index, &f);
-    var out = varying_of(f, corner(f, number % 4u), 0.5, index);
-    out.extra = vec4f(color_of(index), 0.0);
-    return out;
-}
+@group(0) @binding(1) var<storage, read> footprints: array<Stored>;
+@group(0) @binding(2) var<storage, read> arguments: Arguments;
 
 struct Blended {
     @location(0) color: vec4f,  // premultiplied RGB, alpha

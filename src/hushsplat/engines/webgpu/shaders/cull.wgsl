@@ -1,4 +1,4 @@
-// One thread a Gaussian: is it drawn, and in which bucket of depth.
+// One thread a Gaussian of a chunk that may be seen: is it drawn, and in which bucket of depth.
 //!include lib_project
 
 override BUCKETS: u32 = 1024u;
@@ -12,24 +12,25 @@ struct Membership {
 
 @group(0) @binding(0) var<uniform> view: View;
 @group(0) @binding(1) var<uniform> page: Page;
-@group(0) @binding(2) var<storage, read> fixed: array<f32>;
-@group(0) @binding(3) var<storage, read_write> bucket: array<u32>;  // BUCKETS: not drawn
-@group(0) @binding(4) var<storage, read_write> histogram: array<atomic<u32>>;
-@group(0) @binding(5) var<uniform> membership: Membership;
-@group(0) @binding(6) var<storage, read> won_in: array<u32>;        // frame of the last win, 0: never
+@group(0) @binding(2) var<storage, read> fixed: array<u32>;
+@group(0) @binding(3) var<storage, read> seen: array<u32>;          // chunks, from 4 on
+@group(0) @binding(4) var<storage, read_write> bucket: array<u32>;  // BUCKETS: not drawn
+@group(0) @binding(5) var<storage, read_write> histogram: array<atomic<u32>>;
+@group(0) @binding(6) var<uniform> membership: Membership;
+@group(0) @binding(7) var<storage, read> won_in: array<u32>;        // frame of the last win, 0: never
+
+fn is_member(place: u32) -> bool {
+    return won_in[place] != 0u && membership.frame - won_in[place] < membership.period;
+}
 
 @compute @workgroup_size(256)
-fn main(@builtin(global_invocation_id) thread: vec3u, @builtin(num_workgroups) groups: vec3u) {
-    let index = thread.x + thread.y * groups.x * 256u;
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let index = 256u * seen[4u + group.x] + lane;
     if (index >= page.count) {
         return;
     }
-    if (MEMBERS && (won_in[index] == 0u || membership.frame - won_in[index] >= membership.period)) {
-        bucket[index] = BUCKETS;
-        return;
-    }
     var f: Footprint;
-    if (!project(index, &f)) {
+    if ((MEMBERS && !is_member(page.base + index)) || !project(index, &f)) {
         bucket[index] = BUCKETS;
         return;
     }

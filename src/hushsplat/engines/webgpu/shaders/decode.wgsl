@@ -1,7 +1,8 @@
 // Who was seen becomes what was seen: means over the samples of colour, depth, alpha and the neural view.
 // Runs once for each sample and each page; the first run starts the sums, the last one divides.
-//!include lib_project
 //!include lib_color
+//!include lib_picture
+//!include lib_each_pixel
 
 struct Turn {
     samples: u32,
@@ -15,10 +16,10 @@ override PAYLOAD: bool = false;
 @group(0) @binding(0) var<uniform> view: View;
 @group(0) @binding(1) var<uniform> page: Page;
 @group(0) @binding(2) var<uniform> turn: Turn;
-@group(0) @binding(3) var<storage, read> fixed: array<f32>;
+@group(0) @binding(3) var<storage, read> fixed: array<u32>;
 @group(0) @binding(4) var<storage, read> sh: array<u32>;
 @group(0) @binding(5) var<storage, read> payload: array<f32>;              // ten floats a Gaussian
-@group(0) @binding(6) var<storage, read> primitive_id: array<i32>;
+@group(0) @binding(6) var<storage, read> place: array<i32>;
 @group(0) @binding(7) var<storage, read> depth: array<f32>;
 @group(0) @binding(8) var<storage, read_write> observed: array<vec4f>;     // RGB, depth
 @group(0) @binding(9) var<storage, read_write> alpha: array<f32>;
@@ -28,12 +29,7 @@ fn payload_vector(at: u32) -> vec3f {
     return vec3f(payload[at], payload[at + 1u], payload[at + 2u]);
 }
 
-@compute @workgroup_size(16, 16)
-fn main(@builtin(global_invocation_id) thread: vec3u) {
-    if (thread.x >= view.width || thread.y >= view.height) {
-        return;
-    }
-    let at = thread.y * view.width + thread.x;
+fn each_pixel(px: vec2i, size: vec2i, at: i32) {
     var sum = vec4f(0.0);
     var hits = 0.0;
     var seen = vec4f(0.0);
@@ -44,7 +40,7 @@ fn main(@builtin(global_invocation_id) thread: vec3u) {
             seen = neural_view[at];
         }
     }
-    let winner = primitive_id[at];
+    let winner = place[at];
     let index = u32(winner) - page.base;
     if (winner < 0) {
         if (turn.opening == 1u) {

@@ -1,36 +1,16 @@
 // A Gaussian's footprint in the picture, as native/project.cpp computes it.
 // Whoever includes this binds `view`, `page` and `fixed`.
-//!include spec
-//!include lib_hash
-//!include lib_view
+//!include lib_gaussian
+//!include lib_footprint
 
-override SURFELS: bool = false;
+override ANTIALIASED: bool = false;  // trained with Mip-Splatting's screen-space filter
 
-const FIXED: u32 = 10u;       // floats of a Gaussian: mean, shape (two axes, or six of the covariance), 2 ln(opacity)
 const DILATION: f32 = 0.3;    // px²: what 3DGS adds to a projected covariance
-
-// D² of the offset d from the centre is (u² + v²) / s, u = ux d.x + uy d.y, v = vy d.y, t = 1 + g·d; s = t² for a
-// surfel, t² + h(d, d) for an ellipsoid. 1 / z is t / z of the centre for a surfel, s / t / z for an ellipsoid.
-struct Footprint {
-    center: vec2f,        // px
-    ux: f32, uy: f32, vy: f32,
-    g: vec2f,
-    hxx: f32, hxy: f32, hyy: f32,
-    inverse_depth: f32,   // of the centre
-    log_opacity: f32,     // 2 ln(opacity)
-    low: vec2f,           // the box of the pixels whose centre it can cover
-    high: vec2f,
-    least_depth: f32,
-}
 
 fn rotated(v: vec3f) -> vec3f {
     return vec3f(view.r00 * v.x + view.r01 * v.y + view.r02 * v.z,
                  view.r10 * v.x + view.r11 * v.y + view.r12 * v.z,
                  view.r20 * v.x + view.r21 * v.y + view.r22 * v.z);
-}
-
-fn fixed_vector(at: u32) -> vec3f {
-    return vec3f(fixed[at], fixed[at + 1u], fixed[at + 2u]);
 }
 
 // Least and largest slope x / z of the ellipsoid D² <= level around (x, z), as far as it lies behind the near plane.
@@ -71,9 +51,10 @@ struct Reach {
     zz: f32,    // variance along the depth axis
 }
 
-fn surfel(at: u32, c: vec3f, level: f32, out: ptr<function, Footprint>) -> Reach {
-    let a = rotated(fixed_vector(at + 3u));
-    let b = rotated(fixed_vector(at + 6u));
+fn surfel(index: u32, c: vec3f, level: f32, out: ptr<function, Footprint>) -> Reach {
+    let axes = surfel_axes(index);
+    let a = rotated(axes[0]);
+    let b = rotated(axes[1]);
     let n = cross(a, b);
     let bc = cross(b, c);
     let ca = cross(c, a);
@@ -98,15 +79,15 @@ fn surfel(at: u32, c: vec3f, level: f32, out: ptr<function, Footprint>) -> Reach
     return Reach(xs, ys, zz);
 }
 
-fn ellipsoid(at: u32, c: vec3f, level: f32, out: ptr<function, Footprint>) -> Reach {
-    let w = array<f32, 6>(fixed[at + 3u], fixed[at + 4u], fixed[at + 5u], fixed[at + 6u], fixed[at + 7u], fixed[at + 8u]);
+fn ellipsoid(index: u32, c: vec3f, out: ptr<function, Footprint>) -> Reach {
+    let covariance = covariance_of(index);
     // Camera from world times the covariance.
-    let k0 = rotated(vec3f(w[0], w[1], w[2]));
-    let k1 = rotated(vec3f(w[1], w[3], w[4]));
-    let k2 = rotated(vec3f(w[2], w[4], w[5]));
-    let dilate = DILATION * c.z * c.z;
-    let xx = k0.x * view.r00 + k1.x * view.r01 + k2.x * view.r02 + dilate / (view.fx * view.fx);
-    let yy = k0.y * view.r10 + k1.y * view.r11 + k2.y * view.r12 + dilate / (view.fy * view.fy);
+    let k0 = rotated(covariance[0]);
+    let k1 = rotated(covariance[1]);
+    let k2 = rotated(covariance[2]);
+    let dilate = vec2f(DILATION * c.z * c.z) / vec2f(view.fx * view.fx, view.fy * view.fy);
+    let xx = k0.x * view.r00 + k1.x * view.r01 + k2.x * view.r02 + dilate.x;
+    let yy = k0.y * view.r10 + k1.y * view.r11 + k2.y * view.r12 + dilate.y;
     let xy = k0.x * view.r10 + k1.x * view.r11 + k2.x * view.r12;
     let xz = k0.x * view.r20 + k1.x * view.r21 + k2.x * view.r22;
     let yz = k0.y * view.r20 + k1.y * view.r21 + k2.y * view.r22;
@@ -121,6 +102,14 @@ fn ellipsoid(at: u32, c: vec3f, level: f32, out: ptr<function, Footprint>) -> Re
     let p = vec3f(c.x / c.z, c.y / c.z, 1.0);
     let jp = vec3f(dot(vec3f(jxx, jxy, jxz), p), dot(vec3f(jxy, jyy, jyz), p), dot(vec3f(jxz, jyz, jzz), p));
     let is0 = 1.0 / max(dot(p, jp), 1e-30);
+    if (ANTIALIASED) {
+        // 1 / is0 is the determinant of the projected covariance (local affine, at the centre); this one is not dilated.
+        let across = xx - dilate.x + p.x * (p.x * zz - 2.0 * xz);
+        let down = yy - dilate.y + p.y * (p.y * zz - 2.0 * yz);
+        let both = xy - p.x * yz - p.y * xz + p.x * p.y * zz;
+        (*out).log_opacity += log(clamp((across * down - both * both) * is0, 1e-12, 1.0));
+    }
+    let level = max((*out).log_opacity + MAX_LEVEL, 0.0);
     let g = jp.xy * is0;
     (*out).g = vec2f(g.x / view.fx, g.y / view.fy);
     (*out).hxx = max(jxx * is0 - g.x * g.x, 0.0) / (view.fx * view.fx);
@@ -141,22 +130,23 @@ fn ellipsoid(at: u32, c: vec3f, level: f32, out: ptr<function, Footprint>) -> Re
 
 // False if no pixel can see it.
 fn project(index: u32, out: ptr<function, Footprint>) -> bool {
-    let at = FIXED * index;
-    let log_opacity = fixed[at + 9u];
-    let level = log_opacity + MAX_LEVEL;
-    let c = rotated(fixed_vector(at) - vec3f(view.eye_x, view.eye_y, view.eye_z));
-    if (!(c.z > view.near) || !(level >= 0.0)) {
+    let c = rotated(mean_of(index) - vec3f(view.eye_x, view.eye_y, view.eye_z));
+    var f: Footprint;
+    f.log_opacity = log_opacity_of(index);
+    if (!(c.z > view.near) || !(f.log_opacity + MAX_LEVEL >= 0.0)) {
         return false;
     }
-    var f: Footprint;
     var reach: Reach;
     if (SURFELS) {
-        reach = surfel(at, c, level, &f);
+        reach = surfel(index, c, f.log_opacity + MAX_LEVEL, &f);
     } else {
-        reach = ellipsoid(at, c, level, &f);
+        reach = ellipsoid(index, c, &f);
+    }
+    let level = f.log_opacity + MAX_LEVEL;
+    if (!(level >= 0.0)) {
+        return false;
     }
     f.inverse_depth = 1.0 / c.z;
-    f.log_opacity = log_opacity;
     f.center = vec2f(view.fx * c.x * f.inverse_depth + view.cx, view.fy * c.y * f.inverse_depth + view.cy);
     var low = vec2f(view.fx * reach.xs.x + view.cx, view.fy * reach.ys.x + view.cy);
     var high = vec2f(view.fx * reach.xs.y + view.cx, view.fy * reach.ys.y + view.cy);
@@ -172,32 +162,4 @@ fn project(index: u32, out: ptr<function, Footprint>) -> bool {
     f.least_depth = max(c.z - sqrt(level * reach.zz), view.near);
     *out = f;
     return all(f.low < f.high);
-}
-
-// Of a pixel: D² is q / s, and 1 / z. Where `counts` is false there is no fragment.
-struct Fragment {
-    q: f32,
-    s: f32,
-    inverse_depth: f32,
-    counts: bool,
-}
-
-fn fragment_at(f: Footprint, pixel: vec2f) -> Fragment {
-    let d = pixel - f.center;
-    let t = 1.0 + dot(f.g, d);
-    let u = f.ux * d.x + f.uy * d.y;
-    let v = f.vy * d.y;
-    var out = Fragment(u * u + v * v, t * t, f.inverse_depth * t, true);
-    if (SURFELS) {
-        let low_pass = 2.0 * dot(d, d);
-        let on_plane = out.q <= low_pass * out.s && t > 0.0 && out.inverse_depth * view.near < 1.0;
-        if (!on_plane) {
-            out = Fragment(low_pass, 1.0, f.inverse_depth, true);
-        }
-    } else {
-        out.s += (f.hxx * d.x + f.hxy * d.y) * d.x + f.hyy * d.y * d.y;
-        out.inverse_depth = f.inverse_depth * out.s / t;
-        out.counts = t > 0.0 && out.s > 0.0 && out.inverse_depth * view.near < 1.0;
-    }
-    return out;
 }

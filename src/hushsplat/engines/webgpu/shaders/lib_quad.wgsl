@@ -1,7 +1,6 @@
-// The quad that is drawn for a Gaussian: 128 of them an instance, so that a wave of the vertex stage is full.
-//!include lib_project
-
-const QUADS: u32 = 128u;
+// The quad that is drawn for a Gaussian.
+//!include lib_footprint
+//!include lib_arguments
 
 struct Varying {
     @builtin(position) position: vec4f,

@@ -13,6 +13,10 @@ struct Step {
     far_depth: f32,  // of a pixel that no neighbour fills
 }
 
+fn picture_size() -> vec2i {
+    return vec2i(i32(step.width), i32(step.height));
+}
+
 const LARGEST_VALUE: f32 = 1e9;   // of a colour or a depth; beyond, squares and quotients leave float32
 const NEAREST_DEPTH: f32 = 1e-6;  // world units: what is nearer to the previous camera has no place in its picture
 const FARTHEST_PX: f32 = 1e9;     // stands for a motion that has no number

@@ -13,7 +13,10 @@ struct View {
 }
 
 struct Page {
-    base: u32,          // index in the scene of the first Gaussian
+    base: u32,          // place in the scene of the first Gaussian
     count: u32,
     coefficients: u32,  // of the spherical harmonics
+    color_words: u32,   // of a Gaussian
+    scale_first: f32,   // log2 of the smallest scale
+    scale_step: f32,    // log2 of a scale: first + bits step
 }

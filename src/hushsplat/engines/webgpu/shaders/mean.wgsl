@@ -1,5 +1,6 @@
 // The mean of all frames since the camera stopped (Ref. N).
 //!include lib_step
+//!include lib_each_pixel
 
 struct Length {
     frames: u32,  // with this one
@@ -12,12 +13,7 @@ struct Length {
 @group(0) @binding(4) var<storage, read_write> state: array<vec4f>;
 @group(0) @binding(5) var<storage, read_write> shown: array<vec4f>;
 
-@compute @workgroup_size(16, 16)
-fn main(@builtin(global_invocation_id) thread: vec3u) {
-    if (thread.x >= step.width || thread.y >= step.height) {
-        return;
-    }
-    let at = thread.y * step.width + thread.x;
+fn each_pixel(px: vec2i, size: vec2i, at: i32) {
     var mean = usable(observed[at]).rgb;
     if (run.frames > 1u) {
         let before = state_before[at].rgb;

@@ -1,5 +1,6 @@
 // Pass 1: the previous state as this frame's camera sees it.
 //!include lib_reproject
+//!include lib_each_pixel
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> pyramid: array<vec4f>;
@@ -15,14 +16,7 @@ fn depth_at(px: vec2i) -> f32 {
     return pyramid[px.y * i32(step.width) + px.x].w;
 }
 
-@compute @workgroup_size(16, 16)
-fn main(@builtin(global_invocation_id) thread: vec3u) {
-    let size = vec2i(i32(step.width), i32(step.height));
-    let px = vec2i(thread.xy);
-    if (any(px >= size)) {
-        return;
-    }
-    let index = px.y * size.x + px.x;
+fn each_pixel(px: vec2i, size: vec2i, at: i32) {
     let depth = filled_depth(px, size);
     var a = vec4f(0.0);
     var b = vec4f(0.0);
@@ -31,10 +25,10 @@ fn main(@builtin(global_invocation_id) thread: vec3u) {
     var relative_depth = -1.0;
     var motion = vec2f(0.0);
     if (step.has_history == 1u && step.is_static == 1u) {
-        a = state_before[3 * index];
-        b = state_before[3 * index + 1];
-        c = state_before[3 * index + 2];
-        h = shown_before[index];
+        a = state_before[3 * at];
+        b = state_before[3 * at + 1];
+        c = state_before[3 * at + 2];
+        h = shown_before[at];
         relative_depth = abs(depth - c.w) / max(depth, c.w);
     } else if (step.has_history == 1u) {
         let to = moved(px, depth);
@@ -98,9 +92,9 @@ fn main(@builtin(global_invocation_id) thread: vec3u) {
             relative_depth = abs(to.depth - seen) / max(to.depth, seen);
         }
     }
-    history[4 * index] = a;
-    history[4 * index + 1] = b;
-    history[4 * index + 2] = vec4f(c.xyz, depth);
-    history[4 * index + 3] = vec4f(h.xyz, relative_depth);
-    motion_px[index] = motion;
+    history[4 * at] = a;
+    history[4 * at + 1] = b;
+    history[4 * at + 2] = vec4f(c.xyz, depth);
+    history[4 * at + 3] = vec4f(h.xyz, relative_depth);
+    motion_px[at] = motion;
 }

@@ -1,10 +1,13 @@
-// One workgroup: the histogram becomes the place of each bucket's first Gaussian, and the arguments of the draw.
-override BUCKETS: u32 = 1024u;
+// One workgroup: the histogram becomes the place of each bucket's first Gaussian, and the arguments of the draws, which
+// take so many Gaussians a round.
+//!include lib_arguments
 
-const QUADS: u32 = 128u;  // an instance, as lib_quad.wgsl
+override BUCKETS: u32 = 1024u;
+override ROUNDS: u32 = 1u;
+override ROUND: u32 = 0xffffffffu;  // Gaussians of one round at most
 
 @group(0) @binding(0) var<storage, read_write> histogram: array<u32>;
-@group(0) @binding(1) var<storage, read_write> draw_arguments: array<u32>;  // of an indexed draw, then the number drawn
+@group(0) @binding(1) var<storage, read_write> arguments: array<Arguments>;  // of each round
 
 var<workgroup> sums: array<u32, 256>;
 
@@ -35,12 +38,20 @@ fn main(@builtin(local_invocation_index) thread: u32) {
         place += count;
     }
     if (thread == 255u) {
-        let drawn = sums[255];
-        draw_arguments[0] = 6u * QUADS;
-        draw_arguments[1] = (drawn + QUADS - 1u) / QUADS;
-        draw_arguments[2] = 0u;
-        draw_arguments[3] = 0u;
-        draw_arguments[4] = 0u;
-        draw_arguments[5] = drawn;
+        var rest = sums[255];
+        for (var round = 0u; round < ROUNDS; round++) {
+            let count = min(rest, ROUND);
+            arguments[round].indices = 6u * QUADS;
+            arguments[round].instances = (count + QUADS - 1u) / QUADS;
+            arguments[round].first_index = 0u;
+            arguments[round].base_vertex = 0u;
+            arguments[round].first_instance = 0u;
+            arguments[round].groups_x = (count + 255u) / 256u;
+            arguments[round].groups_y = 1u;
+            arguments[round].groups_z = 1u;
+            arguments[round].first = sums[255] - rest;
+            arguments[round].count = count;
+            rest -= count;
+        }
     }
 }

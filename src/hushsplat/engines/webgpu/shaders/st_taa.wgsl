@@ -1,6 +1,7 @@
 // ST-TAA: running means of colour and position; history that landed elsewhere than what is seen now is dropped.
 //!include lib_forward
 //!include lib_reproject
+//!include lib_each_pixel
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<uniform> settings: StTaaSettings;
@@ -14,14 +15,7 @@ fn depth_at(px: vec2i) -> f32 {
     return usable(observed[px.y * i32(step.width) + px.x]).a;
 }
 
-@compute @workgroup_size(16, 16)
-fn main(@builtin(global_invocation_id) thread: vec3u) {
-    let size = vec2i(i32(step.width), i32(step.height));
-    let px = vec2i(thread.xy);
-    if (any(px >= size)) {
-        return;
-    }
-    let at = px.y * size.x + px.x;
+fn each_pixel(px: vec2i, size: vec2i, at: i32) {
     let depth = filled_depth(px, size);
     let ray = (vec2f(px) + 0.5 - vec2f(step.cx, step.cy)) / vec2f(step.fx, step.fy);
     let position = vec3f(ray, 1.0) * depth;

@@ -1,6 +1,7 @@
 // ST-TAA's warp: every pixel of the frame before goes to the pixel that its mean position falls into now. Of several
 // the nearest stays, of equals the first: run once for the depths, then once more for who has that depth.
 //!include lib_forward
+//!include lib_each_pixel
 
 override WHO: bool = false;
 
@@ -9,19 +10,14 @@ override WHO: bool = false;
 @group(0) @binding(2) var<storage, read_write> nearest: array<atomic<u32>>;      // bits of the depth, inverted; 0: none
 @group(0) @binding(3) var<storage, read_write> came_from: array<atomic<u32>>;    // index of the pixel, inverted; 0: none
 
-@compute @workgroup_size(16, 16)
-fn main(@builtin(global_invocation_id) thread: vec3u) {
-    if (thread.x >= step.width || thread.y >= step.height) {
-        return;
-    }
-    let source = thread.y * step.width + thread.x;
+fn each_pixel(px: vec2i, size: vec2i, at: i32) {
+    let source = u32(at);
     let p = forward_point(state_before[2u * source + 1u].xyz);
     if (!(p.z > NEAREST_DEPTH)) {
         return;
     }
     let place = vec2f(p.x / p.z * step.fx + step.cx, p.y / p.z * step.fy + step.cy);
-    let size = vec2f(f32(step.width), f32(step.height));
-    if (!all(place >= vec2f(0.0)) || !all(place < size)) {
+    if (!all(place >= vec2f(0.0)) || !all(place < vec2f(size))) {
         return;
     }
     let to = u32(place.y) * step.width + u32(place.x);

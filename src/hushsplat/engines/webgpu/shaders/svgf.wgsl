@@ -1,5 +1,6 @@
 // SVGF over time: colour and moments of the luminance, integrated along the reprojected history.
 //!include lib_resample
+//!include lib_each_pixel
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<uniform> settings: SvgfSettings;
@@ -30,14 +31,7 @@ fn nearest_depth(px: vec2i, size: vec2i) -> f32 {
     return step.far_depth;
 }
 
-@compute @workgroup_size(16, 16)
-fn main(@builtin(global_invocation_id) thread: vec3u) {
-    let size = vec2i(i32(step.width), i32(step.height));
-    let px = vec2i(thread.xy);
-    if (any(px >= size)) {
-        return;
-    }
-    let at = px.y * size.x + px.x;
+fn each_pixel(px: vec2i, size: vec2i, at: i32) {
     var depth = 0.0;
     if (settings.passes > 0u) {
         depth = filled_depth(px, size);

@@ -1,19 +1,13 @@
 // SVGF over space as the paper adapted it: one 3×3 pass.
 //!include lib_svgf
+//!include lib_each_pixel
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<uniform> settings: SvgfSettings;
 @group(0) @binding(2) var<storage, read> state: array<vec4f>;
 @group(0) @binding(3) var<storage, read_write> shown: array<vec4f>;
 
-@compute @workgroup_size(16, 16)
-fn main(@builtin(global_invocation_id) thread: vec3u) {
-    let size = vec2i(i32(step.width), i32(step.height));
-    let px = vec2i(thread.xy);
-    if (any(px >= size)) {
-        return;
-    }
-    let at = px.y * size.x + px.x;
+fn each_pixel(px: vec2i, size: vec2i, at: i32) {
     var first = 0.0;
     var second = 0.0;
     for (var k = 0; k < 9; k++) {

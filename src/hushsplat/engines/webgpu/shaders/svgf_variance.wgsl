@@ -1,5 +1,6 @@
 // SVGF: the variance that steers the à-trous passes, from the moments of the pixel, or of 7×7 while history is short.
 //!include lib_svgf
+//!include lib_each_pixel
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<uniform> settings: SvgfSettings;
@@ -8,14 +9,7 @@
 
 const SHORT_HISTORY: f32 = 4.0;  // frames (Schied et al. 2017)
 
-@compute @workgroup_size(16, 16)
-fn main(@builtin(global_invocation_id) thread: vec3u) {
-    let size = vec2i(i32(step.width), i32(step.height));
-    let px = vec2i(thread.xy);
-    if (any(px >= size)) {
-        return;
-    }
-    let at = px.y * size.x + px.x;
+fn each_pixel(px: vec2i, size: vec2i, at: i32) {
     let mean = state[2 * at];
     let kept = state[2 * at + 1];
     var variance = max(kept.x - mean.w * mean.w, 0.0);

@@ -1,5 +1,6 @@
 // SVGF: one à-trous pass over colour and its variance; taps beyond the picture have no weight.
 //!include lib_svgf
+//!include lib_each_pixel
 
 struct Wavelet {
     stride: i32,     // px between two taps
@@ -15,14 +16,7 @@ struct Wavelet {
 @group(0) @binding(5) var<storage, read_write> filtered: array<vec4f>;
 @group(0) @binding(6) var<storage, read_write> shown: array<vec4f>;
 
-@compute @workgroup_size(16, 16)
-fn main(@builtin(global_invocation_id) thread: vec3u) {
-    let size = vec2i(i32(step.width), i32(step.height));
-    let px = vec2i(thread.xy);
-    if (any(px >= size)) {
-        return;
-    }
-    let at = px.y * size.x + px.x;
+fn each_pixel(px: vec2i, size: vec2i, at: i32) {
     let guide = smooth_depth(px, size);
     let own = luma(unfiltered[at].rgb);
     var blurred = 0.0;

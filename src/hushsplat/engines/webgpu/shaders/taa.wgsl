@@ -1,5 +1,6 @@
 // Temporal anti-aliasing: a reprojected running mean, clipped to the 3×3 neighbourhood while the camera moves.
 //!include lib_resample
+//!include lib_each_pixel
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<uniform> settings: TaaSettings;
@@ -12,14 +13,7 @@ fn depth_at(px: vec2i) -> f32 {
     return usable(observed[px.y * i32(step.width) + px.x]).a;
 }
 
-@compute @workgroup_size(16, 16)
-fn main(@builtin(global_invocation_id) thread: vec3u) {
-    let size = vec2i(i32(step.width), i32(step.height));
-    let px = vec2i(thread.xy);
-    if (any(px >= size)) {
-        return;
-    }
-    let at = px.y * size.x + px.x;
+fn each_pixel(px: vec2i, size: vec2i, at: i32) {
     let color = usable(observed[at]).rgb;
     var old = vec4f(0.0);  // mean, history length
     if (step.has_history == 1u && step.is_static == 1u) {
