@@ -20,6 +20,7 @@ METHODS = {  # row: what `hushsplat bench` calls it; a denoiser's frame includes
     "raw": "raw",
     "st-taa": "raw+st-taa",
     "svgf": "raw+svgf",
+    "svgf-literal": "raw+svgf-literal",
     "svgf-tuned": "raw+svgf-tuned",
     "temporal": "raw+temporal",
     "temporal-zero-shot": "raw+temporal-zero-shot",
