@@ -275,12 +275,18 @@ class TrainSettings(Settings):
     width: int = setting(
         1600, "photographs are made this wide, never wider than they are.", unit="px", low=8, source="Paper"
     )
+    hold_out: bool = setting(
+        True,
+        "train without every 8th view, which is measured; off: train on all, and measure the same.",
+        source="Paper: on for Mip-NeRF 360, off for Tanks and Temples",
+    )
     background: tuple[float, float, float] = setting((0.0, 0.0, 0.0), "RGB behind the scene.", low=0, high=1)
     seed: int = setting(0, "another seed, another order of views.", low=0, high=LARGEST_SEED)
     checkpoint_every: int = setting(500, "how often a checkpoint is written.", unit="steps", low=1)
     measure_every: int = setting(2_000, "how often the held-out views are measured.", unit="steps", low=1)
     preview_every: int = setting(500, "how often a preview is written.", unit="steps", low=1)
     log_every: int = setting(10, "how often the log is written.", unit="steps", low=1)
+    device: str = setting("cpu", "of PyTorch, where stages 1 to 3 run; this version has kernels for cpu.")
     threads: int = setting(0, "workers of the CPU engine, 0: all cores; changes no result.", low=0, high=MAX_THREADS)
 
 
