@@ -1,27 +1,33 @@
-"""The viewer in a real browser: shown frames a second while dragging, and the latency from input to picture.
+"""The viewer in a real browser: shown frames a second while orbiting, latency, and the first sharp frame after a stop.
 
 python benchmarks/viewer_speed.py --scene synth:200k --method temporal-zero-shot
+python benchmarks/viewer_speed.py --scene bonsai.splat --method hush raw --levels-s 60   when it has levels of detail
 """
 
 from __future__ import annotations
 
+import math
+import os
 import shutil
 import statistics
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import tyro
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
-# Turns the camera a little for every frame of the browser, and watches what is shown.
+# Turns the camera a little for every frame of the browser with a hand on it, watches what is shown, and lets go.
 DRAG = """async (seconds) => {
-  const { stage, camera, sequence } = hushsplat, sent = new Map(), shown = [];
-  stage.addEventListener("shown", ({ detail }) => {
+  const { stage, camera, sequence, connection } = hushsplat, sent = new Map(), shown = [];
+  const watch = ({ detail }) => {
     const asked = sent.get(detail.sequence), at = performance.now();
     const latency = asked === undefined ? null : at - asked;
-    shown.push({ at, latency, scale: detail.scale, passes: detail.passes_ms });
-  });
+    shown.push({ at, latency, scale: detail.scale, moving: detail.moving, passes: detail.passes_ms });
+  };
+  stage.addEventListener("shown", watch);
+  connection.send({ type: "hold", held: true });
   const start = performance.now();
   while (performance.now() - start < 1000 * seconds) {
     const before = sequence(), at = performance.now();
@@ -29,8 +35,17 @@ DRAG = """async (seconds) => {
     sent.set(before + 1, at); // sent to the server at once, or with the next frame
     await new Promise((resolve) => requestAnimationFrame(resolve));
   }
-  return shown.filter(({ at }) => at > start + 1500);
+  connection.send({ type: "hold", held: false });
+  const stop = performance.now();
+  while (!shown.some(({ at, moving }) => at > stop && !moving) && performance.now() - stop < 10000) {
+    await new Promise((resolve) => requestAnimationFrame(resolve));
+  }
+  stage.removeEventListener("shown", watch);
+  const sharp = shown.find(({ at, moving }) => at > stop && !moving);
+  const moving = shown.filter(({ at }) => at > start + 1500 && at < stop);
+  return { count: shown.length, moving, sharp: sharp ? sharp.at - stop : null };
 }"""
+LEVELS = "() => hushsplat.panel.hasLevels"
 
 
 @dataclass
@@ -38,15 +53,16 @@ class Speed:
     """What to show, how large, how long."""
 
     scene: str = "synth:200k"
-    method: str = "temporal-zero-shot"
+    method: tuple[str, ...] = ("temporal-zero-shot",)
     width: int = 1280
     height: int = 800
     seconds: float = 8.0
+    levels_s: float = 0.0  # how long to wait for levels of detail; 0: measure without them
 
     def run(self) -> None:
         """Open the page, drag, and print what came of it."""
         command = [sys.executable, "-m", "hushsplat", "view", self.scene, "--port", "0", "--no-browser", "--quiet"]
-        command += ["--method", self.method]
+        command += ["--method", self.method[0]]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, sync_playwright() as playwright:
             try:
                 url = server.stdout.readline().strip()
@@ -54,18 +70,40 @@ class Speed:
                 page = browser.new_page(viewport={"width": self.width, "height": self.height})
                 page.goto(url)
                 page.wait_for_function("() => window.hushsplat?.stage.header")
-                shown = page.evaluate(DRAG, self.seconds)
+                print(f"{self.scene}, canvas {self.width}×{self.height}")
+                if self.levels_s:
+                    page.wait_for_function(LEVELS, timeout=1000 * self.levels_s)
+                for method in self.method:
+                    self._measure(page, server.pid, method)
                 browser.close()
             finally:
                 server.terminate()
+
+    def _measure(self, page: Page, server: int, method: str) -> None:
+        page.evaluate("(method) => hushsplat.panel.setSides([{ method, show: 'picture' }])", method)
+        page.wait_for_timeout(1500)
+        before = cpu_seconds(server)
+        found = page.evaluate(DRAG, self.seconds)
+        cpu = cpu_seconds(server) - before
+        shown = found["moving"]
+        if len(shown) < 2:
+            print(f"{method}: fewer than two frames in {self.seconds:g} s; the machine is too busy", flush=True)
+            return
         seconds = (shown[-1]["at"] - shown[0]["at"]) / 1000
         latencies = [one["latency"] for one in shown if one["latency"] is not None]
-        print(f"{self.scene}, {self.method}, canvas {self.width}×{self.height}")
-        print(f"shown frames a second: {(len(shown) - 1) / seconds:.1f}")
-        print(f"input to picture: median {statistics.median(latencies):.0f} ms of {len(latencies)}")
-        print(f"scale while moving: median {statistics.median(one['scale'] for one in shown):.2f}")
-        for name in shown[-1]["passes"]:
-            print(f"  {name}: {statistics.median(one['passes'].get(name, 0) for one in shown):.1f} ms")
+        print(f"{method}: {(len(shown) - 1) / seconds:.1f} shown frames a second", end=", ")
+        print(f"scale {statistics.median(one['scale'] for one in shown):.2f}", end=", ")
+        print(f"input to picture {statistics.median(latencies):.0f} ms", end=", ")
+        print(f"sharp after {found['sharp'] or math.nan:.0f} ms", end=", ")
+        print(f"server's CPU {1000 * cpu / found['count']:.0f} ms a frame", end="; ")
+        passes = {name: statistics.median(one["passes"].get(name, 0) for one in shown) for name in shown[-1]["passes"]}
+        print(", ".join(f"{name} {ms:.1f} ms" for name, ms in passes.items()), flush=True)
+
+
+def cpu_seconds(process: int) -> float:
+    """Time on all cores so far."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import hushsplat
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 GAUSSIANS = 500_000
 SIZE = {"width": 1280, "height": 800}
-SETTLED = "() => hushsplat.stage.header?.sides.length === 2 && hushsplat.stage.header.still_frames >= 100"
+SETTLED = "() => hushsplat.stage.header?.sides.length === 2 && hushsplat.stage.header.still_frames >= 8"  # hush has 4
 
 
 def main() -> None:

@@ -39,6 +39,7 @@ def page(browser: Browser, viewer: Viewer, console_errors: list[str]) -> Iterato
     listen(opened, console_errors)
     opened.goto(viewer.url)
     wait_for_frame(opened)
+    opened.keyboard.press("o")  # a room begins in look-around
     yield opened
     opened.close()
     assert console_errors == []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from client import run
 
 import hushsplat
 from hushsplat.engines.base import engine
@@ -16,7 +18,7 @@ from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.options import Noise, RenderOptions
 from hushsplat.viewer.frame_renderer import FrameRenderer, RenderedFrame
-from hushsplat.viewer.protocol import Draw, Side
+from hushsplat.viewer.protocol import Draw, Look, Side
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.service import RenderService, ViewerOptions
 from hushsplat.viewer.session import Session
@@ -143,3 +145,49 @@ def test_exact_takes_turns_between_bands(renderer: FrameRenderer, scene: Gaussia
 
 def test_denoised_frames_take_no_turns(renderer: FrameRenderer) -> None:
     assert len(list(renderer.render(LARGE, Draw((HUSH, MEAN)), 0))) == 1
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_new_camera_cancels_a_still_frame_and_no_moving_one(entry: SceneEntry, moving: bool) -> None:
+    service = RenderService(entry, ViewerOptions())
+    try:
+        session = Session(service, Unconnected())
+        session._look = Look(LARGE, 0)
+        session._held = moving
+        whole = session._renderer.render
+
+        def render(*arguments: Any, **more: Any) -> Iterator[RenderedFrame | None]:
+            session._restart()  # as a camera does that comes while the frame is drawn
+            yield from whole(*arguments, **more)
+
+        session._renderer.render = render  # type: ignore[method-assign]
+        drawn = run(session._next_frame())
+        assert (drawn is not None) == moving
+        session._renderer.render = whole  # type: ignore[method-assign]
+        assert run(session._next_frame()) is not None
+    finally:
+        service.close()
+
+
+def test_moving_frames_are_drawn_in_levels_and_still_ones_are_not(entry: SceneEntry) -> None:
+    levelled = entry.with_levels(RenderOptions())
+    assert len(levelled.gaussians) == len(entry.gaussians)
+    renderer = FrameRenderer(levelled, default_weights(), RenderOptions())
+    draw = Draw((Side("reference"),))
+    (still,) = (one for one in renderer.render(LARGE, draw, 0) if one is not None)
+    expected = frame(FrameRenderer(entry, default_weights(), RenderOptions()), draw)
+    assert np.abs(still.pictures[0] - expected.pictures[0]).max() < 1e-5
+    assert still.depth == pytest.approx(expected.depth, rel=1e-4) and 1 < still.depth < 10
+    (moving,) = (one for one in renderer.render(LARGE, draw, 1, spacing_px=1e6) if one is not None)
+    assert np.abs(moving.pictures[0] - expected.pictures[0]).mean() > 1e-3
+    shown = renderer._stream.scene.shown
+    *_, again = renderer.render(moved(LARGE, 0.001 * entry.radius), draw, 2, spacing_px=1e6)
+    assert again is not None and renderer._stream.scene.shown is shown  # the same levels for a small step
+    *_, far = renderer.render(moved(LARGE, 0.1 * entry.radius), draw, 3, spacing_px=1e6)
+    assert far is not None and renderer._stream.scene.shown is not shown
+
+
+def moved(camera: Camera, by: float) -> Camera:
+    pose = camera.world_from_camera.copy()
+    pose[0, 3] += by
+    return replace(camera, world_from_camera=pose)

@@ -1,18 +1,18 @@
-"""Adaptive resolution on machines of different speeds."""
+"""Adaptive resolution and detail on machines of different speeds."""
 
 from __future__ import annotations
 
 import pytest
 
-from hushsplat.viewer.pace import HOLD, TARGET_MS, Pace
+from hushsplat.viewer.pace import HOLD, LEVELS, TARGET_MS, Pace, Step
 
 
 def drive(pace: Pace, fixed_ms: float, pixels_ms: float, frames: int = 120) -> list[float]:
     """The scales while the camera moves, on a machine with these times."""
     scales = []
     for _ in range(frames):
-        scales.append(pace.scale)
-        pace.took(pace.scale, fixed_ms + pixels_ms * pace.scale**2)
+        scales.append(pace.step.scale)
+        pace.took(pace.step, fixed_ms + pixels_ms * pace.step.scale**2)
     return scales
 
 
@@ -48,14 +48,28 @@ def test_scale_follows_the_load_of_the_machine() -> None:
 def test_scale_ignores_a_single_slow_frame() -> None:
     pace = Pace()
     drive(pace, 10.0, 60.0)
-    before = pace.scale
+    before = pace.step
     pace.took(before, 1.5 * TARGET_MS)
-    assert pace.scale == before
+    assert pace.step == before
 
 
-def test_scale_ignores_frames_of_another_scale() -> None:
+def test_scale_ignores_frames_of_another_step() -> None:
     pace = Pace()
-    before = pace.scale
+    before = pace.step
     for _ in range(20):
-        pace.took(0.123, 10 * TARGET_MS)
-    assert pace.scale == before
+        pace.took(Step(0.123), 10 * TARGET_MS)
+    assert pace.step == before
+
+
+def drive_levels(gaussians_ms: float, pixels_ms: float) -> Step:
+    """Where it settles on a scene with levels, whose Gaussians take so long at a spacing of 15 px."""
+    pace = Pace(has_levels=True)
+    for _ in range(200):
+        pace.took(pace.step, gaussians_ms * (15 / pace.step.spacing_px) ** 0.8 + pixels_ms * pace.step.scale**2)
+    return pace.step
+
+
+def test_with_levels_gaussians_are_fewer_before_pixels_are() -> None:
+    assert drive_levels(10.0, 30.0) == LEVELS[0]
+    assert drive_levels(80.0, 20.0) == Step(0.64, 45.0)
+    assert drive_levels(300.0, 300.0) == LEVELS[-1]

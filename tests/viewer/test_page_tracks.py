@@ -14,7 +14,9 @@ from playwright.sync_api import Page
 from watch import wait_for_frame
 
 import hushsplat
+from hushsplat.io.scenes.scene import load as load_scene
 from hushsplat.io.scenes.scene import save
+from hushsplat.io.scenes.sog_levels import write_streamed_sog
 from hushsplat.io.tracks import read_track, track_json, write_track
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.paths import dolly
@@ -162,6 +164,30 @@ def test_simplified_track_stays_close_to_the_recording(page: Page, tmp_path: Pat
     assert np.percentile(off, 90) < 12  # px; sideways at most 8, along the axis it shows less
 
 
+# A drag of two seconds over 420 px by a hand that shakes, 60 poses a second with uneven times.
+DRAGGED = """async (path) => {
+  const { Camera } = await import(new URL("static/camera.js", location.href));
+  const { Track } = await import(new URL("static/tracks.js", location.href));
+  const paths = { straight: (t) => [420 * t, 60 * t], arc: (t) => [420 * t, 90 * Math.sin(3 * t)] };
+  const camera = new Camera(), at = paths[path];
+  let seed = 7, before = [0, 0];
+  const random = () => (seed = (seed * 16807) % 2147483647) / 2147483647 - 0.5;
+  const keys = [Track.key(0, camera)];
+  for (let k = 1; k <= 120; k += 1) {
+    const t = k / 120, [x, y] = at(t * t * (3 - 2 * t)).map((v) => v + 2 * random());
+    camera.orbit((-(x - before[0]) * 4.2) / 800, (-(y - before[1]) * 4.2) / 800);
+    before = [x, y];
+    keys.push(Track.key(k / 60 + 0.008 * random(), camera));
+  }
+  return new Track(keys, 50).simplified(camera.distance, 800).keys.length;
+}"""
+
+
+@pytest.mark.parametrize("path", ["straight", "arc"])
+def test_a_drag_of_two_seconds_has_three_to_six_keys(page: Page, path: str) -> None:
+    assert 3 <= page.evaluate(DRAGGED, path) <= 6
+
+
 def test_a_drag_has_few_keys_and_changes_are_undone(page: Page) -> None:
     page.set_viewport_size({"width": 700, "height": 500})
     page.keyboard.press("b")
@@ -234,6 +260,14 @@ def test_dropped_scene_opens_and_closes(page: Page, scene: Gaussians, tmp_path: 
         ("cat.jpg", b"\xff\xd8 a cat", "cat.jpg: is a picture; drop a .ply"),
         ("garden.zip", b"PK", "garden.zip: is an archive; unpack it first"),
         ("garden.xyz", b"1 2 3", "garden.xyz: is no scene; drop a .ply"),
+        ("model.glb", b"glTF", "model.glb: is a mesh, not Gaussians"),
+        ("cat.ply", b"\xff\xd8\xff a cat", "cat.ply: is a picture; drop a .ply"),
+        ("chair.ply", b"ply\nelement vertex 3\nproperty float x\nelement face 4\nend_header\n", "chair.ply: is a mesh"),
+        ("scan.ply", b"ply\nelement vertex 3\nproperty float x\nend_header\n", "scan.ply: is a point cloud"),
+        ("half.splat", b"0" * 33, "half.splat: has 33 bytes, and a .splat has 32 for each Gaussian"),
+        ("garden.sog", b"SOG?", "garden.sog: is no .sog, which is a zip file"),
+        ("lfs.ply", b"version https://git-lfs.github.com/spec/v1", "lfs.ply: is a pointer of Git LFS"),
+        ("none.spz", b"", "none.spz: is empty"),
         ("walk.json", b"{}", "walk.json: format is missing"),
         ("other.png", b"\x89PNG\r\n\x1a\n", "other.png: is no screenshot of hushsplat"),
     ],
@@ -243,6 +277,75 @@ def test_invalid_files_show_an_error(page: Page, console_errors: list[str], name
     page.wait_for_function(f"() => document.getElementById('notes').textContent.includes({json.dumps(said)})")
     assert page.locator(".note.error").count() == 1
     console_errors[:] = [text for text in console_errors if "400 (Bad Request)" not in text]  # its own
+
+
+# A dropped folder as a browser gives it: paths and contents in base64.
+FOLDER = """async ([name, files]) => {
+  const { sceneOf } = await import(new URL("static/kinds.js", location.href));
+  const entries = (under) => {
+    const found = new Map();
+    for (const [path, text] of Object.entries(files)) {
+      if (!path.startsWith(under)) continue;
+      const [first, ...rest] = path.slice(under.length).split("/"), fullPath = `/${name}/${under}${first}`;
+      const createReader = () => reader(`${under}${first}/`);
+      const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+      const file = (resolve) => resolve(new File([bytes], first));
+      found.set(first, { name: first, fullPath, isDirectory: rest.length > 0, createReader, file });
+    }
+    return [...found.values()];
+  };
+  const reader = (under) => {
+    const parts = [entries(under), []];
+    return { readEntries: (resolve) => resolve(parts.shift()) };
+  };
+  try {
+    const scene = await sceneOf({ name, fullPath: `/${name}`, createReader: () => reader("") });
+    const bytes = new Uint8Array(await scene.arrayBuffer());
+    return [scene.name, btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""))];
+  } catch (error) {
+    return [error.message, ""];
+  }
+}"""
+
+
+def scene_of(page: Page, name: str, files: dict[str, bytes]) -> tuple[str, bytes]:
+    encoded = {path: base64.b64encode(body).decode() for path, body in files.items()}
+    found, text = page.evaluate(FOLDER, [name, encoded])
+    return found, base64.b64decode(text)
+
+
+def test_dropped_folders_give_their_scene_or_say_what_they_are(page: Page, scene: Gaussians, tmp_path: Path) -> None:
+    part = scene.take(np.arange(300))
+    write_streamed_sog(part, tmp_path / "made" / "lod-meta.json")
+    sog = {path.name: path.read_bytes() for path in (tmp_path / "made" / "0_0").iterdir()}
+    name, body = scene_of(page, "garden", sog)
+    assert name == "garden.sog"
+    (tmp_path / name).write_bytes(body)
+    assert len(load_scene(tmp_path / name)) == 300  # a zip file that the reader takes
+    drop(page, name, body)
+    page.wait_for_function("() => hushsplat.panel.scene.gaussians === 300")
+    trained = {f"point_cloud/iteration_{n}/point_cloud.ply": str(n).encode() for n in (7000, 30000)}
+    assert scene_of(page, "run", {**trained, "input.ply": b"points"}) == ("point_cloud.ply", b"30000")
+    assert scene_of(page, "one", {"a/b/room.spz": b"spz", "read.me": b""}) == ("room.spz", b"spz")
+    for files, said in (
+        ({"lod-meta.json": b"{}", "0_0/meta.json": b"{}"}, "is a streamed scene in many files; start the viewer with"),
+        ({"a.ply": b"", "b.ply": b""}, "has 2 scenes; drop one of them: "),
+        ({"cat.jpg": b""}, "this folder has no scene"),
+    ):
+        assert said in scene_of(page, "folder", files)[0]
+
+
+def test_dropped_scene_is_there_after_loading_the_page_again(page: Page, scene: Gaussians, tmp_path: Path) -> None:
+    save(scene.take(np.arange(500)), tmp_path / "part.ply")
+    drop(page, "part.ply", (tmp_path / "part.ply").read_bytes())
+    page.wait_for_function("() => hushsplat.panel.scene.gaussians === 500")
+    page.reload()
+    page.wait_for_function("() => window.hushsplat?.panel.scene?.gaussians === 500")
+    assert page.inner_text("#scene-name") == "part.ply"
+    page.locator("#close-file").click()
+    page.wait_for_function("() => hushsplat.panel.scene.gaussians === 10000")
+    page.reload()
+    page.wait_for_function("() => window.hushsplat?.panel.scene?.gaussians === 10000")
 
 
 def test_dropped_track_plays(page: Page) -> None:

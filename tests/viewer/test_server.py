@@ -456,3 +456,26 @@ def test_viewer_closes_before_it_has_served_anything(scene: Gaussians) -> None:
 def test_viewer_options_are_checked(options: dict[str, Any], said: str) -> None:
     with pytest.raises(HushsplatError, match=said):
         hushsplat.ViewerOptions(**options)
+
+
+def test_scene_gets_levels_of_detail_while_its_client_rests(scene: Gaussians, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("hushsplat.viewer.refine"), "LEVELS_GAUSSIANS", 1000)
+
+    async def watch(url: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        async with page(url) as one:
+            await one.draw("reference")
+            await one.look(SMALL)
+            await one.sharp_frame()
+            refined, _ = await one.next("refined")
+            after, _ = await one.sharp_frame()
+            await one.send("hold", held=True)
+            await one.look(OTHER.resized(96, 64))
+            moving, _ = await one.next("frame")
+            return refined, after, moving
+
+    with hushsplat.view(scene, cameras=[SMALL], port=0) as viewer:
+        refined, after, moving = run(watch(viewer.url))
+        levels = service_of(viewer).entry.levels
+    assert refined["levels"] and refined["gaussians"] == len(scene)
+    assert levels is not None and len(levels.gaussians) > len(scene)
+    assert not after["moving"] and moving["moving"] and moving["scale"] == 0.64

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +18,17 @@ from client import Page, page, pixels, psnr, run
 from PIL import Image
 
 import hushsplat
+from hushsplat.engines.base import engine
 from hushsplat.io.scenes.scene import save
 from hushsplat.io.tracks import track_from_json, track_json
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.image import to_bytes
+from hushsplat.types.options import RenderOptions
 from hushsplat.types.paths import orbit
 from hushsplat.types.track import Track
 from hushsplat.viewer.launch import Viewer
-from hushsplat.viewer.service import ViewerOptions
+from hushsplat.viewer.scene_entry import SceneEntry
+from hushsplat.viewer.service import KEPT_S, RenderService, ViewerOptions
 
 SMALL = hushsplat.home_camera(96, 64)
 
@@ -324,3 +329,25 @@ def test_home_camera_is_level_for_any_up(viewer: Viewer) -> None:
     pose = np.array(place["world_from_camera"])
     assert abs(pose[:3, 0] @ [0, 0, 1]) < 1e-9  # level
     assert -pose[:3, 1] @ [0, 0, 1] > 0.5 and place["distance"] > 0
+
+
+def test_dropped_scenes_are_kept_for_a_while_and_make_room(scene: Gaussians, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = SceneEntry.of(
+        scene.take(np.arange(200)), "own", engine(), RenderOptions(), [("Home", hushsplat.home_camera(96, 64))]
+    )
+    other = replace(entry, name="dropped")
+    service = RenderService(entry, ViewerOptions(max_files=1))
+    try:
+        service.memory.pin(other, 1000, "dropped")
+        service.files_open = 1
+        service.kept.keep("key", other)
+        assert service.kept.take("another") is None and service.files_open == 1
+        assert service.kept.take("key") is other and service.kept.take("key") is None
+        assert service.files_open == 0  # whoever shows it counts it
+        service.files_open = 1
+        service.kept.keep("key", other)
+        now = time.monotonic()
+        monkeypatch.setattr("hushsplat.viewer.service.time.monotonic", lambda: now + KEPT_S + 1)
+        assert service.kept.take("key") is None and service.files_open == 0 and service.memory.held == 0
+    finally:
+        service.close()

@@ -25,12 +25,14 @@ from hushsplat.cli.flags import (
 )
 from hushsplat.cli.render import BACKGROUNDS
 from hushsplat.io.captures.capture import load_capture
+from hushsplat.io.captures.photographs import is_file
 from hushsplat.io.scenes.sog_stream import StreamedSog
 from hushsplat.io.weights import read_weights
 from hushsplat.methods import METHODS
 from hushsplat.scenes import NamedScene, coarse_scene, is_large, scene_argument, streamed_file
 from hushsplat.synth import home_camera, view_cameras
 from hushsplat.types.camera import Camera
+from hushsplat.types.capture import View as Photograph
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.options import NEAR, RenderOptions
 from hushsplat.viewer.launch import Viewer, fill, service_of, show, tell_progress, waiting
@@ -138,9 +140,12 @@ class View:
             max_memory_bytes=self.max_memory_mb << 20,
         )
 
-    def _cameras(self, scene: NamedScene) -> Sequence[tuple[str, Camera]]:
+    def _cameras(self, scene: NamedScene) -> Sequence[tuple[str, Camera]] | Sequence[Photograph]:
         if self.capture is not None:
-            return [(view.name, view.camera) for view in load_capture(self.capture, require_photographs=False).views]
+            views = load_capture(self.capture, require_photographs=False).views
+            if all(is_file(view.image_path) for view in views):
+                return views
+            return [(view.name, view.camera) for view in views]
         if not scene.is_own:
             return ()
         return [("Home", home_camera()), *((f"View {i + 1}", camera) for i, camera in enumerate(view_cameras(24)))]

@@ -97,6 +97,12 @@ class Gaussians:
             payload=None if self.payload is None else self.payload[index],
         )
 
+    def first(self, count: int) -> Gaussians:
+        """The first ones, as views of the same arrays."""
+        payload = None if self.payload is None else self.payload[:count]
+        names = ("means", "scales", "rotations", "opacities", "sh")
+        return replace(self, payload=payload, **{name: getattr(self, name)[:count] for name in names})
+
 
 def with_min_opacity(gaussians: Gaussians, least: float) -> Gaussians:
     """The Gaussians that are at least this opaque; the scene itself if that is all of them."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float64, Int
 from numpy import ndarray as Array
@@ -95,3 +97,26 @@ def _groups(gaussians: Gaussians) -> Int[Array, " n"]:
         if not len(left):
             break
     return group
+
+
+def leaves(gaussians: Gaussians, most: int) -> list[Int[Array, " m"]]:
+    """Indices of the Gaussians of each leaf of at most so many: halves along the longest side."""
+    done, open_ = [], [np.arange(len(gaussians))]
+    while open_:
+        index = open_.pop()
+        if len(index) <= most:
+            done.append(index)
+            continue
+        means = gaussians.means[index]
+        axis = int(np.argmax(np.subtract(*np.percentile(means, [99, 1], axis=0))))
+        half = len(index) // 2
+        order = np.argpartition(means[:, axis], half)
+        open_ += [index[order[half:]], index[order[:half]]]
+    return done
+
+
+def joined(parts: Sequence[Gaussians]) -> Gaussians:
+    """All of these, which are of one kind and degree, in this order; without payload."""
+    names = ("means", "scales", "rotations", "opacities", "sh")
+    arrays = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
+    return Gaussians(*arrays, antialiased=parts[0].antialiased)

@@ -32,6 +32,7 @@ def view(
     open_browser: bool = False,
     options: ViewerOptions | None = None,
     on: str | Engine = "cpu",
+    proxy: str | None = None,
 ) -> Viewer:
     """Show a scene in the browser; returns as soon as the server listens.
 
@@ -46,6 +47,8 @@ def view(
         open_browser: open the link.
         options: method to begin with, rendering, weights and limits.
         on: the engine, or its name.
+        proxy: where a notebook's proxy shows ports of this machine, such as "/user/me/proxy" (jupyter-server-proxy);
+            None: JupyterHub's own, if this is one of its notebooks. The frame in the notebook then goes through it.
 
     Returns:
         The running viewer. `.url` is the link, `.wait()` blocks until Ctrl-C, `.close()` ends it.
@@ -62,7 +65,9 @@ def view(
         named = scene_argument(os.fspath(scene))
     places = [(f"Camera {i + 1}", one) if isinstance(one, Camera) else one for i, one in enumerate(cameras)]
     named = named if name is None else replace(named, name=name)
-    viewer = show(named, places, up, host, port, options or ViewerOptions(), drawing)
+    if proxy is None and (hub := os.environ.get("JUPYTERHUB_SERVICE_PREFIX")):
+        proxy = f"{hub.rstrip('/')}/proxy"
+    viewer = show(named, places, up, host, port, options or ViewerOptions(), drawing, proxy)
     if open_browser:
         viewer.open_browser()
     return viewer

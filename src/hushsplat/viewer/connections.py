@@ -22,7 +22,8 @@ HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; "
-        "frame-ancestors http://localhost:* http://127.0.0.1:*"  # notebooks of this machine show it in a frame
+        # Notebooks show it in a frame: those of this machine, and behind a proxy those of the same site.
+        "frame-ancestors 'self' http://localhost:* http://127.0.0.1:*"
     ),
     "X-Frame-Options": "DENY",  # for browsers that do not know frame-ancestors
     "X-Content-Type-Options": "nosniff",

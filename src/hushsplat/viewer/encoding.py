@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import UInt8
@@ -14,7 +15,9 @@ from hushsplat.io.tracks import track_json
 from hushsplat.types.camera import Camera
 from hushsplat.types.image import Pixels, to_bytes
 from hushsplat.types.track import Track
-from hushsplat.viewer.frame_renderer import RenderedFrame
+
+if TYPE_CHECKING:
+    from hushsplat.viewer.frame_renderer import RenderedFrame
 
 KEYWORD = "hushsplat-track"  # of the text in the PNG: a track of one frame, as in docs/tracks.md
 

@@ -18,10 +18,11 @@ from aiohttp import web
 from hushsplat.engines.base import Engine
 from hushsplat.scenes import NamedScene
 from hushsplat.types.camera import Camera
+from hushsplat.types.capture import View
 from hushsplat.types.errors import ViewError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.viewer.connections import Handler
-from hushsplat.viewer.refine import Refiner
+from hushsplat.viewer.refine import Refiner, make_levels
 from hushsplat.viewer.request_checks import is_loopback
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.server import Server
@@ -42,14 +43,17 @@ class Viewer:
         port: that it listens on.
     """
 
-    def __init__(self, entry: SceneEntry, host: str, port: int | None, options: ViewerOptions) -> None:
-        self._token = None if is_loopback(host) else secrets.token_urlsafe(16)
+    def __init__(
+        self, entry: SceneEntry, host: str, port: int | None, options: ViewerOptions, proxy: str | None = None
+    ) -> None:
+        self._proxy = proxy
+        self._token = None if is_loopback(host) and proxy is None else secrets.token_urlsafe(16)
         self._listening = _listen(host, port)
         self._service = RenderService(entry, options)
         self.port: int = self._listening.getsockname()[1]
         query = "" if self._token is None else f"?token={self._token}"
         self.url = f"http://{_reachable(host)}:{self.port}/{query}"
-        self._server = Server(self._service, self._token)
+        self._server = Server(self._service, self._token, is_proxied=proxy is not None)
         self._loop = asyncio.new_event_loop()
         self._closing = asyncio.Event()
         self._ended = threading.Event()
@@ -61,8 +65,11 @@ class Viewer:
         return f"<hushsplat viewer at {self.url}>"
 
     def _repr_html_(self) -> str:
-        frame = f'<iframe src="{self.url}" width="100%" height="{FRAME_PX}" style="border:0" allowfullscreen></iframe>'
-        return f'{frame}<br><a href="{self.url}" target="_blank" rel="noopener">{self.url}</a>'
+        url = self.url
+        if self._proxy is not None:  # the browser is on another machine and reaches ports of this one by it
+            url = f"{self._proxy.rstrip('/')}/{self.port}/?token={self._token}"
+        frame = f'<iframe src="{url}" width="100%" height="{FRAME_PX}" style="border:0" allowfullscreen></iframe>'
+        return f'{frame}<br><a href="{url}" target="_blank" rel="noopener">{url}</a>'
 
     def __enter__(self) -> Viewer:
         return self
@@ -145,23 +152,34 @@ def tell_progress(viewer: Viewer, share: float) -> None:
 def fill(viewer: Viewer, entry: SceneEntry, refiner: Refiner | None = None) -> None:
     """Show the scene that the pages of `waiting` wait for; the refiner reads finer levels of it from now on."""
     asyncio.run_coroutine_threadsafe(viewer._server.show(entry), viewer._loop).result()
+    _while_resting(viewer, refiner)
+
+
+def _while_resting(viewer: Viewer, refiner: Refiner | None = None) -> None:
+    """Begin what happens while clients rest."""
+    server = viewer._server
     if refiner is not None:
-        run = refiner.run(viewer._server.resting_camera, viewer._server.refine)
-        asyncio.run_coroutine_threadsafe(run, viewer._loop)
+        work = refiner.run(server.resting_camera, server.refine)
+    else:
+        work = make_levels(viewer._service, server.resting_camera, server.refine)
+    asyncio.run_coroutine_threadsafe(work, viewer._loop)
 
 
 def show(
     scene: NamedScene,
-    cameras: Sequence[tuple[str, Camera]],
+    cameras: Sequence[tuple[str, Camera]] | Sequence[View],
     up: Any,
     host: str,
     port: int | None,
     options: ViewerOptions,
     drawing: Engine,
+    proxy: str | None = None,
 ) -> Viewer:
-    """A viewer of this scene; without cameras it finds places."""
+    """A viewer of this scene; without cameras it finds places. A notebook shows it by the proxy."""
     entry = SceneEntry.of(scene.gaussians, scene.name, drawing, options.render, cameras, up, scene.framing)
-    return Viewer(entry, host, port, options)
+    viewer = Viewer(entry, host, port, options, proxy)
+    _while_resting(viewer)
+    return viewer
 
 
 def _listen(host: str, port: int | None) -> socket.socket:

@@ -1,39 +1,56 @@
-"""Adaptive resolution: the scale of moving frames follows how long they take."""
+"""Adaptive quality: resolution and level of detail of moving frames follow how long they take."""
 
 from __future__ import annotations
 
-SCALES = (1.0, 0.8, 0.64, 0.5, 0.4, 0.32, 0.25)  # of the canvas' sides
+from typing import NamedTuple
+
+
+class Step(NamedTuple):
+    """How moving frames are drawn."""
+
+    scale: float  # of the canvas' sides
+    spacing_px: float = 0.0  # of the Gaussians in the picture, see types/levels.py; 0: the scene as it is
+
+
+SCALES = tuple(Step(scale) for scale in (1.0, 0.8, 0.64, 0.5, 0.4, 0.32, 0.25))
+# Where there are levels of detail: first fewer Gaussians, then fewer pixels. Ours, by PSNR and time of bonsai.
+LEVELS = (
+    *(Step(1.0, 15.0), Step(0.8, 20.0), Step(0.64, 20.0), Step(0.64, 30.0), Step(0.64, 45.0), Step(0.64, 70.0)),
+    *(Step(scale, 70.0) for scale in (0.5, 0.4, 0.32, 0.25)),
+)
 FIRST = 2
+SPACING_POWER = -0.35  # of the spacing: the time of a frame, measured with hush on bonsai
 TARGET_MS = 50.0  # ours: 20 frames a second feel smooth
 FIXED_SHARE = 0.35  # of a frame's time is expected not to depend on its pixels: the Gaussians are as many at any size
 TOO_SLOW, FAST_ENOUGH = 1.15, 0.95  # of the target; the gap keeps the size from jumping to and fro
 SETTLED = 3  # frames at one size before they are judged; the first one is not: it resizes the histories
 FAR_TOO_SLOW = 3.0  # of the target: there is no time to wait for three of these
 PATIENCE = 6  # frames in a row that could be sharper before they are
-# Fewer pixels must save at least this share of the time that they would if it were proportional to them. Where they do
-# not, as for a huge scene on a small canvas, the larger scale is kept.
+# A step must save at least this share of the time that it would if that were proportional to pixels and Gaussians.
+# Where it does not, as for a huge scene on a small canvas, the one before is kept.
 WORTH = 0.25
 HOLD = 90  # frames until it is tried again
 MEMORY = 0.75  # weight of the previous frames in the smoothed time
 
 
 class Pace:
-    """The scale of a client's moving frames."""
+    """The steps that a client's moving frames take."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_levels: bool = False) -> None:
+        self._steps = LEVELS if has_levels else SCALES
         self._hold = 0
         self._time_ms = 0.0
         self._before: tuple[int, float] | None = None  # level and time before it came down to this one
         self._start(FIRST)
 
     @property
-    def scale(self) -> float:
-        """Of the next moving frame, relative to the canvas' sides."""
-        return SCALES[self._level]
+    def step(self) -> Step:
+        """Of the next moving frame."""
+        return self._steps[self._level]
 
-    def took(self, scale: float, time_ms: float) -> None:
-        """Adapt to the time of a frame that was drawn at this scale while the camera moved."""
-        if scale != self.scale:  # asked for before the last change
+    def took(self, step: Step, time_ms: float) -> None:
+        """Adapt to the time of a frame that was drawn with this step while the camera moved."""
+        if step != self.step:  # asked for before the last change
             return
         self._frames += 1
         self._hold = max(0, self._hold - 1)
@@ -51,21 +68,28 @@ class Pace:
         self._level, self._frames, self._time_ms, self._could = level, 0, 0.0, 0
 
     def _expected_ms(self, level: int) -> float:
-        return self._time_ms * (FIXED_SHARE + (1 - FIXED_SHARE) * (SCALES[level] / self.scale) ** 2)
+        pixels, gaussians = self._work(level, self._level)
+        return self._time_ms * (FIXED_SHARE + (1 - FIXED_SHARE) * pixels) * gaussians
+
+    def _work(self, level: int, other: int) -> tuple[float, float]:
+        """Pixels of a step over those of another, and the time of its Gaussians over that of the other's."""
+        one, two = self._steps[level], self._steps[other]
+        gaussians = (one.spacing_px / two.spacing_px) ** SPACING_POWER if two.spacing_px else 1.0
+        return (one.scale / two.scale) ** 2, gaussians
 
     def _step_down(self) -> None:
-        coarser = range(self._level + 1, len(SCALES))
+        coarser = range(self._level + 1, len(self._steps))
         if coarser:
             self._before = (self._level, self._time_ms)
             self._start(next((level for level in coarser if self._expected_ms(level) <= TARGET_MS), coarser[-1]))
 
     def _steps_back(self) -> bool:
-        """Return to the larger scale if the smaller one has saved too little time; judged once."""
+        """Return to the step before if this one has saved too little time; judged once."""
         if self._before is None:
             return False
         (level, before_ms), self._before = self._before, None
-        pixels = (self.scale / SCALES[level]) ** 2
-        if 1 - self._time_ms / before_ms >= WORTH * (1 - pixels):
+        pixels, gaussians = self._work(self._level, level)
+        if 1 - self._time_ms / before_ms >= WORTH * (1 - pixels * gaussians):
             return False
         self._start(level)
         self._hold = HOLD

@@ -31,6 +31,8 @@ MAX_SIDE_PX = 8192  # of a canvas
 MAX_FAR = 1e9  # world units: how far a camera may be from the origin
 MAX_SAMPLES = 64  # per pixel and frame
 MAX_GAMMA = 1e4
+RGB = tuple[float, float, float]
+ENVIRONMENT = "environment"  # as background: the picture that the page has sent
 PICTURE = "picture"  # shown unless a view, an intermediate result of the denoiser, is asked for
 # Settings that the page may change: those with a slider, as in static/settings.js.
 TUNABLE = tuple(name for name, each in declared(DenoiserSettings).items() if each.slider is not None)
@@ -72,6 +74,7 @@ class Draw:
         settings: of the learned denoisers.
         gamma: of the gate; None: that of the weights.
         adapt: whether frames may have fewer pixels while the camera moves.
+        background: None: that of the viewer; one colour, two (above, below), or ENVIRONMENT.
     """
 
     sides: tuple[Side, ...] = (Side("hush"),)
@@ -79,6 +82,7 @@ class Draw:
     settings: DenoiserSettings = field(default_factory=DenoiserSettings)
     gamma: float | None = None
     adapt: bool = True
+    background: tuple[RGB, ...] | str | None = None
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,14 @@ class Home:
 
 
 @dataclass(frozen=True)
+class Walls:
+    """Asks how far surfaces are from a point, to all sides and farther than `near`."""
+
+    point: Float64[Array, " 3"]
+    near: float
+
+
+@dataclass(frozen=True)
 class CancelVideo:
     """Stop the video that is being made."""
 
@@ -129,7 +141,7 @@ class CloseFile:
     """Show the server's own scene again."""
 
 
-Message = Look | Draw | Hold | Acknowledge | Probe | Shot | Home | CancelVideo | CloseFile
+Message = Look | Draw | Hold | Acknowledge | Probe | Shot | Home | Walls | CancelVideo | CloseFile
 
 
 def parse_message(text: str) -> Message:
@@ -195,7 +207,30 @@ def _draw(message: Fields) -> Draw:
     adapt = message.values.get("adapt", True)
     if not isinstance(adapt, bool):
         raise ViewError(f"{message.where}: adapt is {described(adapt)}, expected true or false.")
-    return Draw(sides, int(samples), DenoiserSettings(**settings), gamma, adapt)
+    return Draw(sides, int(samples), DenoiserSettings(**settings), gamma, adapt, _background(message))
+
+
+def _background(message: Fields) -> tuple[RGB, ...] | str | None:
+    given = message.values.get("background")
+    if given is None or given == ENVIRONMENT:
+        return given
+    if not isinstance(given, list) or len(given) not in (1, 2):
+        raise ViewError(f"{message.where}: background is {described(given)}, expected one or two colours.")
+    colors = []
+    for color in given:
+        x, y, z = _three(message, "background", color)
+        if not 0 <= min(x, y, z) <= max(x, y, z) <= 1:
+            raise ViewError(f"{message.where}: background is {described(given)}, expected colours of 0 to 1.")
+        colors.append((x, y, z))
+    return tuple(colors)
+
+
+def _three(message: Fields, key: str, given: Any) -> tuple[float, float, float]:
+    if not isinstance(given, list) or len(given) != 3:
+        raise ViewError(f"{message.where}: {key} is {described(given)}, expected three numbers.")
+    numbered = Fields(message.where, dict(zip("xyz", given, strict=True)), ViewError)
+    x, y, z = (numbered.number(axis) for axis in "xyz")
+    return x, y, z
 
 
 def _side(side: Fields) -> Side:
@@ -229,15 +264,18 @@ def _shot(message: Fields) -> Shot:
 
 
 def _home(message: Fields) -> Home:
-    up = message.values.get("up")
-    if not isinstance(up, list) or len(up) != 3:
-        raise ViewError(f"{message.where}: up is {described(up)}, expected three numbers.")
-    numbered = Fields(message.where, dict(zip("xyz", up, strict=True)), ViewError)
-    direction = np.array([numbered.number(axis) for axis in "xyz"])
+    direction = np.array(_three(message, "up", message.values.get("up")))
     length = math.hypot(*direction)
     if not 1e-6 < length < MAX_FAR:
         raise ViewError(f"{message.where}: up has the length {length:g}, expected a direction.")
     return Home(direction / length)
+
+
+def _walls(message: Fields) -> Walls:
+    point, near = np.array(_three(message, "point", message.values.get("point"))), message.number("near")
+    if not np.abs(point).max() <= MAX_FAR or not 0 < near <= MAX_FAR:
+        raise ViewError(f"{message.where}: point or near is outside of {MAX_FAR:g}.")
+    return Walls(point, near)
 
 
 def _count(message: Fields, key: str) -> int:
@@ -262,6 +300,7 @@ _PARSERS: dict[str, Callable[[Fields], Message]] = {
     "probe": _probe,
     "shot": _shot,
     "home": _home,
+    "walls": _walls,
     "cancel-video": lambda message: CancelVideo(),
     "close-file": lambda message: CloseFile(),
 }

@@ -20,12 +20,13 @@ def is_loopback(host: str) -> bool:
         return host.lower() in LOOPBACK_NAMES
 
 
-def refusal(request: web.Request, token: str | None) -> str | None:
+def refusal(request: web.Request, token: str | None, is_proxied: bool = False) -> str | None:
     """Why a request is refused, or None.
 
     Args:
         request: before anything else has looked at it.
         token: that it has to carry; None on the loopback address, where none is needed.
+        is_proxied: whether pages of another site, a proxy of notebooks, may ask; they need the token.
     """
     named = _host_of(f"//{request.host}")
     if named is None:
@@ -34,7 +35,7 @@ def refusal(request: web.Request, token: str | None) -> str | None:
         # DNS rebinding: a foreign page can give its own name our address; its requests then carry that name.
         return "this viewer answers to localhost only; open the link that it printed."
     origin = request.headers.get("Origin")
-    if origin is not None and (_host_of(origin) is None or urlsplit(origin).netloc != request.host):
+    if origin is not None and not is_proxied and (_host_of(origin) is None or urlsplit(origin).netloc != request.host):
         return "this viewer answers to its own page only."
     if token is not None and not hmac.compare_digest(request.query.get("token", "").encode(), token.encode()):
         return "the token in the link is missing or wrong; open the link that the viewer printed."

@@ -13,6 +13,7 @@ from PIL import Image as Pillow
 from hushsplat.home import Place
 from hushsplat.methods import BLENDED, METHODS
 from hushsplat.spec.views import SHOWN, Scale
+from hushsplat.types.camera import Camera
 from hushsplat.types.image import to_bytes
 from hushsplat.types.options import RenderOptions
 from hushsplat.viewer.protocol import PICTURE, TUNABLE, Draw
@@ -91,8 +92,15 @@ def scene_info(entry: SceneEntry, options: RenderOptions) -> dict[str, Any]:
         "payload": entry.scene.has_payload,
         "up": entry.up.tolist(),
         "radius": entry.radius,
+        "inside": entry.is_inside(options),
         "places": [place_info(first, distance), *(place_info(place) for place in others)],
+        "lenses": [_lens(view.camera) for view in entry.photographs],
     }
+
+
+def _lens(camera: Camera) -> list[float]:
+    """How a photograph lies in a picture: width, height, focal lengths and principal point, px."""
+    return [float(value) for value in (camera.width, camera.height, camera.fx, camera.fy, camera.cx, camera.cy)]
 
 
 def place_info(place: Place, distance: float | None = None) -> dict[str, Any]:

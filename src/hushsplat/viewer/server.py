@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,17 +17,24 @@ from hushsplat.types.errors import HushsplatError, ViewError
 from hushsplat.viewer import protocol
 from hushsplat.viewer.connections import Connections, Download, add_headers, connection_limit
 from hushsplat.viewer.request_checks import RateLimit, refusal
-from hushsplat.viewer.scene_entry import SceneEntry
+from hushsplat.viewer.scene_entry import THUMBNAIL_PX, SceneEntry
 from hushsplat.viewer.scene_info import hello_message
 from hushsplat.viewer.service import RenderService
 from hushsplat.viewer.session import Session
-from hushsplat.viewer.uploads import parsed_json, read_dropped_scene, read_dropped_track, received
+from hushsplat.viewer.uploads import (
+    parsed_json,
+    read_dropped_environment,
+    read_dropped_scene,
+    read_dropped_track,
+    received,
+)
 from hushsplat.viewer.videos import Video, VideoRequest
 
 MAX_FRAME_BYTES = 16 << 20  # of a WebSocket message: longer ones are refused by closing the connection
 MESSAGES_PER_S, MESSAGES_AT_ONCE = 600.0, 1200.0  # a page on a fast screen sends two for each of 240 frames
 ERRORS_PER_S, ERRORS_AT_ONCE = 10.0, 50.0
 HEARTBEAT_S = 20.0  # a client that does not answer for so long is disconnected
+MAX_PHOTOGRAPH_PX = 1920  # width as it is sent to the page
 STATIC = Path(str(files("hushsplat").joinpath("viewer", "static")))
 
 
@@ -37,21 +46,23 @@ class PageConnection:
 
     async def send_json(self, message: dict[str, Any]) -> None:
         """Send a text message, unless the page has disconnected."""
-        if not self._socket.closed:
-            await self._socket.send_str(json.dumps(message))
+        with suppress(ConnectionError):  # it may do so at this moment
+            if not self._socket.closed:
+                await self._socket.send_str(json.dumps(message))
 
     async def send_bytes(self, message: bytes) -> None:
         """Send a binary message, unless the page has disconnected."""
-        if not self._socket.closed:
-            await self._socket.send_bytes(message)
+        with suppress(ConnectionError):
+            if not self._socket.closed:
+                await self._socket.send_bytes(message)
 
 
 class Server:
     """Routes and open sessions."""
 
-    def __init__(self, service: RenderService, token: str | None) -> None:
+    def __init__(self, service: RenderService, token: str | None, is_proxied: bool = False) -> None:
         self._service = service
-        self._token = token
+        self._token, self._is_proxied = token, is_proxied
         self._sessions: dict[str, Session] = {}
         self._videos: dict[str, Video] = {}  # by session
         self._sockets: set[web.WebSocketResponse] = set()
@@ -73,7 +84,9 @@ class Server:
     async def refine(self, entry: SceneEntry) -> None:
         """Go on with another level of detail of the scene."""
         for session in self._replace(entry):
-            await session.send({"type": "refined", "gaussians": len(entry.gaussians)})
+            await session.send(
+                {"type": "refined", "gaussians": len(entry.gaussians), "levels": entry.levels is not None}
+            )
 
     def _replace(self, entry: SceneEntry) -> list[Session]:
         before, self._service.entry = self._service.entry, entry
@@ -99,8 +112,11 @@ class Server:
         app.router.add_get("/ws", self._socket)
         app.router.add_post("/scene", self._open_scene)
         app.router.add_post("/track", self._open_track)
+        app.router.add_post("/environment", self._open_environment)
         app.router.add_post("/video", self._start_video)
         app.router.add_get("/video/{id}", self._fetch_video)
+        app.router.add_get(r"/place/{index:\d{1,4}}", self._fetch_place)
+        app.router.add_get(r"/photograph/{index:\d{1,4}}", self._fetch_photograph)
         app.router.add_static("/static/", STATIC)
         app.on_response_prepare.append(add_headers)
         app.on_shutdown.append(self._close)
@@ -117,7 +133,7 @@ class Server:
     @web.middleware
     async def _check(self, request: web.Request, handler: Any) -> web.StreamResponse:
         # The page's scripts and styles are public; their URLs have no token.
-        problem = None if request.path.startswith("/static/") else refusal(request, self._token)
+        problem = None if request.path.startswith("/static/") else refusal(request, self._token, self._is_proxied)
         if problem is not None:
             return web.Response(status=403, text=f"hushsplat: {problem}\n")
         with self.connections.request(request.protocol):
@@ -140,6 +156,9 @@ class Server:
             return socket
         session = Session(self._service, connection)
         self._sessions[session.id] = session
+        kept = self._service.kept.take(request.query.get("file", ""))
+        if kept is not None:
+            session.show(kept)
         self._sockets.add(socket)
         try:
             await connection.send_json(hello_message(self._service, session.draw))
@@ -152,7 +171,9 @@ class Server:
             video = self._videos.pop(session.id, None)
             if video is not None:
                 await video.discard()
+            session.keep_file()
             await session.close()
+            self._service.kept.forget_old()
             if not self._sessions:
                 await self._service.release_memory()
         return socket
@@ -196,6 +217,25 @@ class Server:
             track = await read_dropped_track(request, self._service)
         return web.Response(text=track, content_type="application/json")
 
+    async def _fetch_place(self, request: web.Request) -> web.StreamResponse:
+        entry, index = self._session(request).entry, int(request.match_info["index"])
+        if index < len(entry.photographs):
+            body = await self._service.read(lambda: entry.photograph(index, THUMBNAIL_PX))
+        else:
+            body = await self._service.draw(lambda: entry.thumbnail(index, self._service.options.render))
+        return web.Response(body=body, content_type="image/jpeg")
+
+    async def _fetch_photograph(self, request: web.Request) -> web.StreamResponse:
+        entry, index = self._session(request).entry, int(request.match_info["index"])
+        body = await self._service.read(lambda: entry.photograph(index, MAX_PHOTOGRAPH_PX))
+        return web.Response(body=body, content_type="image/jpeg")
+
+    async def _open_environment(self, request: web.Request) -> web.StreamResponse:
+        session = self._session(request)
+        with session.uploading():
+            session.set_environment(await read_dropped_environment(request, self._service))
+        return web.json_response({})
+
     async def _start_video(self, request: web.Request) -> web.StreamResponse:
         session = self._session(request)
         with session.uploading():
@@ -207,6 +247,7 @@ class Server:
             raise ViewError("a video is being made already; cancel it first.")
         if before is not None:
             await before.discard()
+        wanted = replace(wanted, environment=session.environment)
         video = self._videos[session.id] = Video(self._service, wanted, session.send)
         return web.json_response({"id": video.id, "frames": len(wanted.track)})
 

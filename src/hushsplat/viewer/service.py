@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import tempfile
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -24,6 +25,7 @@ from hushsplat.viewer.memory import MemoryBudget, default_budget
 from hushsplat.viewer.scene_entry import SceneEntry
 
 Result = TypeVar("Result")
+KEPT_S = 300.0  # a dropped scene after its page has gone
 
 
 @dataclass(frozen=True)
@@ -68,11 +70,14 @@ class RenderService:
         self.options = options
         self.weights = default_weights() if options.weights is None else options.weights
         self.files_open = 0
+        self.kept = KeptFiles(self)
+        self._closing = False
         self.videos_running = 0  # pages do not refine their pictures beside one
         self.memory = MemoryBudget(options.max_memory_bytes or default_budget())
         self.drawing = Drawing()
         self._encoding = ThreadPoolExecutor(2, "hushsplat-encode")
         self._reading = ThreadPoolExecutor(1, "hushsplat-read")
+        self._preparing = ThreadPoolExecutor(1, "hushsplat-levels")
         self._videos = ThreadPoolExecutor(2, "hushsplat-video")
         sweep(Path(tempfile.gettempdir()))  # half uploads of viewers that were killed
         self._folder = tempfile.TemporaryDirectory(prefix=f"hushsplat-view-{own_tag()}-")
@@ -97,6 +102,10 @@ class RenderService:
         """Run work that reads files; one at a time, because it may take much memory."""
         return await _result_of(self._reading, work)
 
+    async def prepare(self, work: Callable[[], Result]) -> Result:
+        """Run work that makes moving pictures of the scene faster; nobody waits for it."""
+        return await _result_of(self._preparing, work)
+
     async def make_video(self, work: Callable[[], Result]) -> Result:
         """Run work that makes a video; two at a time, others wait."""
         self.videos_running += 1
@@ -110,16 +119,54 @@ class RenderService:
         with suppress(ServiceClosed):
             await self.draw(self.entry.engine.release_memory)
 
+    def close_file(self, entry: SceneEntry) -> None:
+        """Nobody shows a dropped scene any more."""
+        self.files_open -= 1
+        self.memory.release(entry)
+
+    def check_open(self) -> None:
+        """Raises when the viewer is closing: for long work in a thread."""
+        if self._closing:
+            raise ServiceClosed
+
     def new_file(self, suffix: str) -> Path:
         """A random name in the service's folder; nothing of it comes from a page."""
         return Path(self._folder.name) / f"{secrets.token_hex(16)}{suffix}"
 
     def close(self) -> None:
         """Wait for running work, drop what is queued, and remove all files."""
+        self._closing = True
         self.drawing.close()  # first: a video waits for frames
-        for pool in (self._videos, self._encoding, self._reading):
+        for pool in (self._videos, self._encoding, self._reading, self._preparing):
             pool.shutdown(wait=True, cancel_futures=True)
         self._folder.cleanup()
+
+
+class KeptFiles:
+    """Dropped scenes whose page has gone, for as long as it may take to load it again."""
+
+    def __init__(self, service: RenderService) -> None:
+        self._service = service
+        self._entries: dict[str, tuple[SceneEntry, float]] = {}  # by key: until when, the oldest first
+
+    def keep(self, key: str, entry: SceneEntry) -> None:
+        """A scene that counts as open until it is taken or forgotten."""
+        self._entries[key] = (entry, time.monotonic() + KEPT_S)
+
+    def take(self, key: str) -> SceneEntry | None:
+        """The scene of this key, if it is still there; whoever takes it shows it."""
+        self.forget_old()
+        entry, _ = self._entries.pop(key, (None, 0.0))
+        if entry is not None:
+            self._service.files_open -= 1
+        return entry
+
+    def forget_old(self, all_of_them: bool = False) -> None:
+        """Close those whose time is over, or all if their room is needed."""
+        for key, (entry, until) in list(self._entries.items()):
+            if all_of_them or until < time.monotonic():
+                del self._entries[key]
+                self._service.close_file(entry)
 
 
 async def _result_of(pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:

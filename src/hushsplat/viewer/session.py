@@ -13,14 +13,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
+from jaxtyping import Float32
+from numpy import ndarray as Array
+
+from hushsplat.engines.cpu.engine import Cancel, Cancelled
 from hushsplat.methods import METHODS, drawn_by
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError, ViewError
 from hushsplat.viewer import protocol
 from hushsplat.viewer.drawing import ServiceClosed
 from hushsplat.viewer.encoding import jpeg, screenshot
-from hushsplat.viewer.frame_renderer import RenderedFrame, bytes_per_px
-from hushsplat.viewer.pace import Pace
+from hushsplat.viewer.frame_renderer import FrameRenderer, RenderedFrame, bytes_per_px
+from hushsplat.viewer.pace import Pace, Step
 from hushsplat.viewer.protocol import Draw, Look, Message, Side
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.scene_info import legend, place_info, scene_info
@@ -57,17 +61,15 @@ class FrameRequest:
         look: the page's camera.
         draw: methods and settings.
         version: of both and of the scene; a change counts up.
-        scale: of the canvas' sides.
+        step: resolution and level of detail.
         moving: whether the camera moved just before, and a sharper frame follows.
-        depth: of the middle of the picture, world units; None where nothing is.
     """
 
     look: Look
     draw: Draw
     version: int
-    scale: float
+    step: Step
     moving: bool
-    depth: float | None = None
 
 
 @dataclass(frozen=True)
@@ -79,12 +81,14 @@ class OutgoingFrame:
         request: what it was drawn for.
         number: counts the frames of this client; acknowledgements repeat it.
         still_frames: frames at full resolution since the last change.
+        depth: of the middle of the picture, world units; None where nothing is.
     """
 
     rendered: RenderedFrame
     request: FrameRequest
     number: int
     still_frames: int
+    depth: float | None
 
     def header(self) -> dict[str, Any]:
         """The JSON that is sent with the pictures."""
@@ -94,9 +98,9 @@ class OutgoingFrame:
             "sequence": self.request.look.sequence,
             "width": self.rendered.camera.width,
             "height": self.rendered.camera.height,
-            "scale": round(self.request.scale, 3),
+            "scale": round(self.request.step.scale, 3),
             "moving": self.request.moving,
-            "depth": self.request.depth,
+            "depth": self.depth,
             "still_frames": self.still_frames,
             "still_limit": _still_limit(self.request.draw),
             "sides": [{"method": side.method, "show": side.show} for side in self.rendered.sides],
@@ -113,8 +117,10 @@ class Session:
         self.entry = service.entry
         self.draw = Draw((Side(drawn_by(service.options.method, self.entry.scene.has_payload).name),))
         self._connection = connection
-        self._renderer = service.new_renderer(self.entry)
-        self._pace = Pace()
+        self.file: str | None = None  # key of the dropped scene that is shown
+        self.environment: Float32[Array, "h w 3"] | None = None  # a background that the page has sent
+        self._renderer = self._new_renderer(service.entry)
+        self._pace = self._new_pace()
         self._look: Look | None = None
         self._moved_at = -STILL_AFTER_S
         self._held = False  # a hand is on the camera
@@ -126,6 +132,7 @@ class Session:
         self._still_frames = 0  # at full resolution, of this version
         self._frames = 0
         self._last: RenderedFrame | None = None
+        self._cancel = Cancel()  # of the still frame that is being drawn
         self._changed = asyncio.Event()
         self._slots = asyncio.Semaphore(IN_FLIGHT)
         self._unacknowledged: set[int] = set()
@@ -166,19 +173,38 @@ class Session:
     def show(self, entry: SceneEntry) -> None:
         """Show another scene from now on, without history."""
         if self.entry is not self.service.entry:
-            self.service.files_open -= 1
-            self.service.memory.release(self.entry)
+            self.service.close_file(self.entry)
+        self.file = None
         if entry is not self.service.entry:
             self.service.files_open += 1
-        self.entry = entry
-        self._renderer = self.service.new_renderer(entry)
-        self._restart()
+            self.file = secrets.token_urlsafe(16)
+        self.refine(entry)
+
+    def keep_file(self) -> None:
+        """The page has gone: keep its dropped scene for a while, it may only be loading again."""
+        if self.file is not None:
+            self.service.kept.keep(self.file, self.entry)
+            self.file, self.entry = None, self.service.entry
 
     def refine(self, entry: SceneEntry) -> None:
         """Go on with the same scene in another level of detail."""
         self.entry = entry
-        self._renderer = self.service.new_renderer(entry)
+        self._renderer = self._new_renderer(entry)
+        self._pace = self._new_pace()
         self._restart()
+
+    def set_environment(self, environment: Float32[Array, "h w 3"]) -> None:
+        """A picture all around, for the background."""
+        self.environment = self._renderer.environment = environment
+        self._restart()
+
+    def _new_renderer(self, entry: SceneEntry) -> FrameRenderer:
+        renderer = self.service.new_renderer(entry)
+        renderer.environment = self.environment
+        return renderer
+
+    def _new_pace(self) -> Pace:
+        return Pace(has_levels=self.entry.levels is not None)
 
     @property
     def rests(self) -> bool:
@@ -216,6 +242,8 @@ class Session:
             entry = self.entry
             place = await self.service.read(lambda: entry.home(message.up))
             await self.send({"type": "home", "place": place_info(place)})
+        elif isinstance(message, protocol.Walls):
+            await self._answer_walls(message)
         elif isinstance(message, protocol.CloseFile):
             self.show(self.service.entry)
             await self.send_scene()
@@ -232,7 +260,7 @@ class Session:
             return
         info = await self.service.draw(lambda: scene_info(entry, options))
         own = entry is self.service.entry
-        await self.send({"type": "scene", "session": self.id, "own": own, **info})
+        await self.send({"type": "scene", "session": self.id, "own": own, "file": self.file, **info})
 
     def _handle_look(self, look: Look) -> None:
         before = self._look
@@ -240,29 +268,32 @@ class Session:
         if before is None or not _same_camera(before.camera, look.camera):
             self._moved_at = time.monotonic() if before is not None else self._moved_at
             if before is None or _size(before.camera) != _size(look.camera):
-                self._pace = Pace()
+                self._pace = self._new_pace()
             self._restart()
 
     def _handle_hold(self, message: protocol.Hold) -> None:
         if self._held and not message.held:
             self._moved_at = time.monotonic() - STILL_AFTER_S  # the next frame is sharp
             self._restart()
+        if message.held:
+            self._cancel.set()  # a hand is on the camera: nobody waits for the sharp frame any more
         self._held = message.held
         self._changed.set()
 
     def _handle_draw(self, draw: Draw) -> None:
         if draw != self.draw:
-            self.draw, self._pace = draw, Pace()
+            self.draw, self._pace = draw, self._new_pace()
             self._restart()
 
     def _restart(self) -> None:
         self._version += 1
         self._still_frames = 0
+        self._cancel.set()
         self._changed.set()
 
     def _shrink(self) -> None:
         """Others need memory: drop the history, and draw again with fewer pixels. Called in any thread."""
-        self._renderer = self.service.new_renderer(self.entry)
+        self._renderer = self._new_renderer(self.entry)
         self._last = None
         if self._loop is not None:
             with suppress(RuntimeError):  # the viewer is closing
@@ -274,6 +305,13 @@ class Session:
             raise ViewError("the message 'probe' was refused: send a 'look' first.")
         point = await self.service.draw(lambda: entry.point_at(camera, message.x, message.y, options))
         await self.send({"type": "probe", "request": message.request, "point": point})
+
+    async def _answer_walls(self, message: protocol.Walls) -> None:
+        entry, options = self.entry, self.service.options.render
+        faces = await self.service.draw(lambda: entry.surroundings(message.point, message.near, options))
+        rounded = [float(f"{far:.4g}") if math.isfinite(far) else 0 for far in faces.ravel()]
+        point = message.point.tolist()
+        await self.send({"type": "walls", "point": point, "near": message.near, "size": faces.shape[1], "far": rounded})
 
     async def _answer_shot(self, message: protocol.Shot) -> None:
         last = self._last
@@ -288,26 +326,26 @@ class Session:
             asked, version = time.monotonic(), self._version
             await self._slots.acquire()
             try:
-                request, rendered = await self._next_frame()
+                drawn = await self._next_frame()
             except (HushsplatError, MemoryError) as error:
                 self._slots.release()
                 self._failed_version = version  # is not tried again
                 message = "not enough memory for this frame." if isinstance(error, MemoryError) else str(error)
                 await self.send({"type": "error", "message": message})
                 continue
-            if rendered is None:
+            if drawn is None:
                 self._slots.release()
                 continue
+            request, rendered = drawn
             self._count(request, 1000 * (time.monotonic() - asked))
             self._frames += 1
             self._drawn_version, self._last = request.version, rendered
-            await self._outbox.put(OutgoingFrame(rendered, request, self._frames, self._still_frames))
+            depth = self._depth if rendered.depth is None else rendered.depth
+            await self._outbox.put(OutgoingFrame(rendered, request, self._frames, self._still_frames, depth))
 
     def _count(self, request: FrameRequest, time_ms: float) -> None:
-        if request.moving and request.scale == self._pace.scale:
-            self._pace.took(request.scale, time_ms)
-        elif request.moving:
-            return
+        if request.moving:
+            self._pace.took(request.step, time_ms)
         elif request.version == self._version:
             self._still_frames += 1
 
@@ -338,33 +376,46 @@ class Session:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), timeout)
 
-    async def _next_frame(self) -> tuple[FrameRequest, RenderedFrame | None]:
-        """Draw from the newest camera; None if something changed while a slow still frame was drawn."""
-        request, work, rendered = await self.service.draw(self._begin)
-        while rendered is None and (request.moving or request.version == self._version):
-            rendered = await self.service.draw(partial(next, work))
-        return request, rendered
+    async def _next_frame(self) -> tuple[FrameRequest, RenderedFrame] | None:
+        """Draw from the newest camera; None if something changed while a still frame was drawn."""
+        with suppress(Cancelled):
+            request, work, rendered = await self.service.draw(self._begin)
+            while rendered is None and (request.moving or request.version == self._version):
+                rendered = await self.service.draw(partial(self._part, request, work))
+            return None if rendered is None else (request, rendered)
+        return None
 
     def _begin(self) -> tuple[FrameRequest, Iterator[RenderedFrame | None], RenderedFrame | None]:
         """The first part of the next frame; runs in the drawing thread and changes nothing but the renderer."""
+        self._cancel = Cancel()  # first: whatever changes from now on cancels this frame
         look, draw, version = self._look, self.draw, self._version
         if look is None:
             raise ViewError("there is no camera to draw from.")
         moving = self._held or time.monotonic() - self._moved_at < STILL_AFTER_S
-        scale = self._pace.scale if moving and draw.adapt else 1.0
+        step = self._pace.step if moving and draw.adapt else Step(1.0)
         between = not moving and draw.adapt and self._scale < BETWEEN_SCALE
         if between:  # soon after the stop, before the sharp frame is there
-            scale = BETWEEN_SCALE
-        self._scale = scale
-        self._find_depth(look.camera)
-        camera = _fitting(look.camera, scale, MAX_PIXELS)
+            step = Step(BETWEEN_SCALE)
+        self._scale = step.scale
+        if self._last is not None and self._last.depth is None:
+            self._find_depth(look.camera)
+        camera = _fitting(look.camera, step.scale, MAX_PIXELS)
         each = bytes_per_px(draw, self.entry.scene.has_payload)
         granted = self.service.memory.grant(self, each * camera.width * camera.height)
-        work = self._renderer.render(_fitting(camera, 1.0, granted // each), draw, self._frames, turns=not moving)
-        return FrameRequest(look, draw, version, scale, moving or between, self._depth), work, next(work)
+        fitting = _fitting(camera, 1.0, granted // each)
+        work = self._renderer.render(fitting, draw, self._frames, turns=not moving, spacing_px=step.spacing_px)
+        request = FrameRequest(look, draw, version, step, moving or between)
+        return request, work, self._part(request, work)
+
+    def _part(self, request: FrameRequest, work: Iterator[RenderedFrame | None]) -> RenderedFrame | None:
+        """A piece of a frame; a new camera ends it early, unless it is one of a camera that moves on and on."""
+        if request.moving:
+            return next(work)
+        with self._cancel:
+            return next(work)
 
     def _find_depth(self, camera: Camera) -> None:
-        """The depth in the middle of the picture, every now and then: the page flies by it."""
+        """The depth in the middle of the picture, every now and then, where frames have none: the page flies by it."""
         now = time.monotonic()
         if now - self._probed_at > DEPTH_EVERY_S:
             self._depth, self._probed_at = self.entry.middle_depth(camera, self.service.options.render), now

@@ -12,12 +12,15 @@ from typing import Any
 from urllib.parse import unquote
 
 from aiohttp import web
+from jaxtyping import Float32
+from numpy import ndarray as Array
 
 from hushsplat.io.eyenavgs import read_eyenavgs
 from hushsplat.io.scenes.scene import MAGIC, load
 from hushsplat.io.tracks import track_from_json, track_json
 from hushsplat.types.errors import HushsplatError, TrackError, ViewError
 from hushsplat.types.summary import summarize
+from hushsplat.viewer.backdrop import read_environment
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.service import RenderService
 
@@ -35,6 +38,7 @@ async def read_dropped_scene(request: web.Request, service: RenderService) -> Sc
     limit = service.options.max_upload_bytes
     if limit == 0:
         raise ViewError("this viewer takes no files; start it with --max-upload-mb.")
+    service.kept.forget_old(all_of_them=service.files_open >= service.options.max_files)
     if service.files_open >= service.options.max_files:
         raise ViewError(f"{name}: {service.files_open} dropped scenes are open already; close one first.")
     path = service.new_file("")
@@ -46,6 +50,17 @@ async def read_dropped_scene(request: web.Request, service: RenderService) -> Sc
         service.files_open -= 1  # the session that shows it counts it again, before anything else can run
         path.unlink(missing_ok=True)
         path.with_suffix(".splat").unlink(missing_ok=True)
+
+
+async def read_dropped_environment(request: web.Request, service: RenderService) -> Float32[Array, "h w 3"]:
+    """The picture all around in the body of a request."""
+    name = _name(request)
+    path = service.new_file(".picture")
+    try:
+        await _receive(request, path, MAX_TRACK_BYTES, name)
+        return await service.read(partial(read_environment, path, name))
+    finally:
+        path.unlink(missing_ok=True)
 
 
 async def read_dropped_track(request: web.Request, service: RenderService) -> str:

@@ -13,6 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from jaxtyping import Float32
+from numpy import ndarray as Array
+
 from hushsplat.io.strict_json import Fields, described
 from hushsplat.io.tracks import track_from_json
 from hushsplat.io.video import video_writer
@@ -41,6 +44,7 @@ class VideoRequest:
         entry: the scene.
         draw: methods and settings.
         divider: 0..1, where the second side begins.
+        environment: of the page's background.
     """
 
     track: Track
@@ -48,6 +52,7 @@ class VideoRequest:
     entry: SceneEntry
     draw: Draw
     divider: float
+    environment: Float32[Array, "h w 3"] | None = None
 
     @staticmethod
     def parse(content: Any, entry: SceneEntry, draw: Draw) -> VideoRequest:
@@ -145,6 +150,7 @@ class Video:
         """Runs in a thread of its own: submits frames to the drawing thread, encodes each while the next is drawn."""
         request, service = self._request, self._service
         renderer = service.new_renderer(request.entry)
+        renderer.environment = request.environment
 
         def render(index: int) -> Iterator[RenderedFrame | None]:
             return renderer.render(request.track.camera(index), request.draw, index)

@@ -12,15 +12,31 @@ class Camera:
         self, rotation: _Floats, eye: _Floats, intrinsics: _Floats, width: int, height: int, near: float
     ) -> None: ...
 
+class Cancelled(Exception): ...
+
+class Cancel:
+    def __init__(self) -> None: ...
+    def set(self) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, *exception: object) -> None: ...
+
 class Scene:
     def __init__(
-        self, means: _Floats, scales: _Floats, rotations: _Floats, opacities: _Floats, threads: int
+        self,
+        means: _Floats,
+        scales: _Floats,
+        rotations: _Floats,
+        opacities: _Floats,
+        threads: int,
+        group: NDArray[np.int32] | None = None,
     ) -> None: ...
     antialiased: bool
     @property
     def count(self) -> int: ...
     @property
     def bytes(self) -> int: ...
+    @property
+    def groups(self) -> int: ...
     def stochastic(
         self,
         camera: Camera,
@@ -30,6 +46,7 @@ class Scene:
         threads: int,
         id: NDArray[np.int32],
         depth: _Floats,
+        shown: NDArray[np.uint8] | None = None,
     ) -> None: ...
     def sorted(
         self,
@@ -41,6 +58,7 @@ class Scene:
         color: _Floats,
         alpha: _Floats,
         depth: _Floats | None,
+        shown: NDArray[np.uint8] | None = None,
     ) -> None: ...
     def exact(
         self,
@@ -53,6 +71,7 @@ class Scene:
         alpha: _Floats,
         depth: _Floats | None,
         variance: _Floats | None,
+        shown: NDArray[np.uint8] | None = None,
     ) -> None: ...
 
 class ActiveSet:
@@ -91,6 +110,7 @@ def draw_active_set(
     color: _Floats,
     alpha: _Floats,
     depth: _Floats | None,
+    shown: NDArray[np.uint8] | None = None,
 ) -> ActiveSet: ...
 
 class Surfels:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float32, UInt32
+from jaxtyping import Float32, UInt8, UInt32
 from numpy import ndarray as Array
 
 from hushsplat.engines.cpu import _engine
@@ -34,11 +34,13 @@ class ActiveState:
         method: it belongs to.
         camera: of the frame.
         native: the set; `members`, `fresh`, `searched`, `bytes` and `stage_ms` tell about the frame.
+        shown: groups of the scene that were drawn; None: all.
     """
 
     method: str
     camera: Camera
     native: _engine.ActiveSet = field(repr=False)
+    shown: UInt8[Array, " groups"] | None = field(default=None, repr=False)
 
     def numpy(self) -> ActiveState:
         """Itself."""
@@ -53,17 +55,19 @@ def draw(
     noise: Noise,
     state: ActiveState | None,
     options: RenderOptions,
+    shown: UInt8[Array, " groups"] | None = None,
 ) -> tuple[Image, ActiveState]:
     """One frame and the state for the next one; a pure function of its inputs, for any number of threads.
 
-    A state of another scene starts anew; one of another picture size keeps its members. A cut needs no notice.
+    A state of another scene, or of other groups of it, starts anew; one of another picture size keeps its members. A
+    cut needs no notice.
     """
     settings = denoiser.settings
     if not isinstance(settings, ActiveSetSettings):
         raise DenoiseError(f"{denoiser.name} takes ActiveSetSettings, got {type(settings).__name__}.")
     size = (camera.height, camera.width)
     color, alpha, depth = empty_float32(*size, 3), empty_float32(*size), empty_float32(*size)
-    previous = None if state is None else state.native
+    previous = None if state is None or not _same(state.shown, shown) else state.native
     levels, sequence = _random_levels(noise, settings, 0 if previous is None else previous.frame)
     native = _engine.draw_active_set(
         scene,
@@ -80,8 +84,13 @@ def draw(
         color,
         alpha,
         depth,
+        shown,
     )
-    return Image(color, alpha, depth), ActiveState(denoiser.name, camera, native)
+    return Image(color, alpha, depth), ActiveState(denoiser.name, camera, native, shown)
+
+
+def _same(first: Array | None, second: Array | None) -> bool:
+    return first is second or (first is not None and second is not None and np.array_equal(first, second))
 
 
 def _random_levels(

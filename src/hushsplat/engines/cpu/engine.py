@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, Int32, UInt8
 from numpy import ndarray as Array
 
 from hushsplat.engines.base import GaussianScene
@@ -22,17 +22,25 @@ from hushsplat.types.image import Image
 from hushsplat.types.observation import Observation, Visibility
 from hushsplat.types.options import Noise, RenderOptions
 
+# `with cancel:` in one thread, `cancel.set()` in another: drawing ends early with Cancelled.
+Cancel, Cancelled = _engine.Cancel, _engine.Cancelled
+
 
 @dataclass(frozen=True, eq=False)
 class CpuScene(GaussianScene):
     """Gaussians in spatially ordered chunks; colours and payload are read from the arrays of the Gaussians."""
 
     native: _engine.Scene = field(repr=False)
+    shown: UInt8[Array, " groups"] | None = field(default=None, repr=False)  # groups that are drawn; None: all
 
     @property
     def bytes(self) -> int:
         """Memory beside the arrays of the Gaussians."""
         return self.native.bytes
+
+    def showing(self, shown: UInt8[Array, " groups"]) -> CpuScene:
+        """The same scene with only these groups, 1 for each that is drawn."""
+        return replace(self, shown=shown)
 
 
 class CpuEngine:
@@ -40,8 +48,13 @@ class CpuEngine:
 
     name = "cpu"
 
-    def upload(self, gaussians: Gaussians, options: RenderOptions | None = None) -> CpuScene:
-        """Order the Gaussians in space and precompute what does not depend on the camera."""
+    def upload(
+        self, gaussians: Gaussians, options: RenderOptions | None = None, group: Int32[Array, " n"] | None = None
+    ) -> CpuScene:
+        """Order the Gaussians in space and precompute what does not depend on the camera.
+
+        With `group`, a number from 0 on for each Gaussian, frames may leave groups out: `scene.showing(...)`.
+        """
         threads = (options or RenderOptions()).threads
         try:
             _engine.require_finite(np.ascontiguousarray(gaussians.sh), "sh", threads)
@@ -51,6 +64,7 @@ class CpuEngine:
                 np.ascontiguousarray(gaussians.rotations),
                 np.ascontiguousarray(gaussians.opacities),
                 threads,
+                group,
             )
         except ValueError as error:
             raise SceneError(f"{error}; remove those Gaussians first.") from None
@@ -71,7 +85,7 @@ class CpuEngine:
         depth = empty_float32(samples, camera.height, camera.width)
         native = native_camera(camera, options.near)
         by_center = options.order == "center"
-        scene.native.stochastic(native, levels, salts, by_center, options.threads, primitive_id, depth)
+        scene.native.stochastic(native, levels, salts, by_center, options.threads, primitive_id, depth, scene.shown)
         return Visibility(primitive_id, depth)
 
     def decode(self, visibility: Visibility, scene: CpuScene, camera: Camera, options: RenderOptions) -> Observation:
@@ -109,7 +123,7 @@ class CpuEngine:
     ) -> tuple[Image, active_set.ActiveState]:
         """One frame of `hush` or `sorted`."""
         check_state_of(state, denoiser.name)
-        return active_set.draw(denoiser, scene.native, scene.gaussians, camera, noise, state, options)
+        return active_set.draw(denoiser, scene.native, scene.gaussians, camera, noise, state, options, scene.shown)
 
     def resize(self, state: Any, camera: Camera) -> Any:
         """A temporal state at another picture size with a short history; baselines start anew, sets stay."""
@@ -141,10 +155,10 @@ class CpuEngine:
             depth,
         )
         if method == "reference":
-            scene.native.sorted(*arguments)
+            scene.native.sorted(*arguments, scene.shown)
             return Image(color, alpha, depth)
         variance = empty_float32(*size, 3)
-        scene.native.exact(*arguments, variance)
+        scene.native.exact(*arguments, variance, scene.shown)
         return Image(color, alpha, depth, variance)
 
     def finish(self) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float32, UInt32
 from numpy import ndarray as Array
 
+from hushsplat.io.progress import progressed
 from hushsplat.io.scenes.ply_header import PlyElement, PlyHeader
 from hushsplat.io.scenes.sanitize import checked
 from hushsplat.types.errors import SceneError
@@ -46,7 +47,9 @@ def read_compressed(header: PlyHeader) -> Gaussians:
         _element(header, "chunk", {f"{end}_{channel}": "f4" for channel in "rgb" for end in ("min", "max")})
     rest = _read_rest(header, vertex.count)
 
+    progressed(0.3)
     packed, chunks = _read_rows(header, vertex), _read_rows(header, chunk)
+    progressed(0.5)
     color = np.stack([packed["packed_color"] >> shift & 255 for shift in (24, 16, 8, 0)], axis=1)
     rgb, opacities = np.split(color.astype(np.float32) / 255, [3], axis=1)
     with np.errstate(over="ignore", invalid="ignore"):  # bounds that overflow become infinite and are refused by name
@@ -56,6 +59,7 @@ def read_compressed(header: PlyHeader) -> Gaussians:
             rgb = _within(chunks, ("r", "g", "b"), rgb)
         constant = (rgb - np.float32(0.5)) / np.float32(SH_C0)
     sh = np.concatenate([constant[:, None], rest], axis=1)
+    progressed(0.8)
     rotations = _unpack_rotation(packed["packed_rotation"])
     scene = checked(header.path, means, scales, rotations, opacities[:, 0], sh)
     return replace(scene, antialiased=header.antialiased)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from hushsplat.io.atomic import atomic_write
+from hushsplat.io.progress import progressed
 from hushsplat.io.scenes.sanitize import checked, refuse_unwritable, three_scales
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians
@@ -32,7 +33,9 @@ def read_splat(path: str | os.PathLike[str]) -> Gaussians:
             "it is cut short or of another format."
         )
     rows = np.fromfile(path, ROW)
+    progressed(0.3)
     color = rows["color"].astype(np.float32) / 255
+    progressed(0.6)
     return checked(
         path,
         means=rows["position"].astype(np.float32),

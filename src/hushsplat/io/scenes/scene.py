@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from hushsplat.io.scenes.dot_splat import read_splat, write_splat
@@ -13,7 +14,7 @@ from hushsplat.io.scenes.sog import read_sog
 from hushsplat.io.scenes.sog_levels import write_streamed_sog
 from hushsplat.io.scenes.sog_stream import read_streamed_sog
 from hushsplat.io.scenes.sog_write import write_sog
-from hushsplat.io.scenes.spz import read_spz, write_spz
+from hushsplat.io.scenes.spz import WRITTEN_VERSIONS, read_spz, write_spz
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians
 
@@ -80,24 +81,29 @@ def save(gaussians: Gaussians, path: str | os.PathLike[str], *, spz_version: int
     Raises:
         SceneError: for an unknown suffix, NaN or infinities, or values that the format cannot hold.
     """
+    writer_of(path, spz_version)(gaussians, Path(path))
+
+
+def writer_of(path: str | os.PathLike[str], spz_version: int | None = None) -> Callable[[Gaussians, Path], None]:
+    """What writes a scene to this path; a SceneError if nothing does."""
     path = Path(path)
     if path.name.lower().endswith(".compressed.ply"):
         raise SceneError(f"{path}: compressed PLY is only read; write a .ply, or a .sog or .spz for a small file.")
     if spz_version is not None:
         if path.suffix.lower() != ".spz":
             raise SceneError(f"{path}: is no .spz and has no version of it; leave it out.")
-        write_spz(gaussians, path, spz_version)
-        return
+        if spz_version not in WRITTEN_VERSIONS:
+            raise SceneError(f"{path}: SPZ version {spz_version} is not written; choose 4, or 3 for older readers.")
+        return partial(write_spz, version=spz_version)
     if path.name == STREAMED:
-        write_streamed_sog(gaussians, path)
-        return
+        return write_streamed_sog
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
         raise SceneError(
             f"{path}: cannot write the format '{path.suffix}'; give a name that ends in {', '.join(WRITERS)}, "
             f"or {STREAMED}."
         )
-    writer(gaussians, path)
+    return writer
 
 
 def _format(file: Path) -> str:

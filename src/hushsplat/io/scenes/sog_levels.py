@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
-from numpy import ndarray as Array
 
 from hushsplat.io.atomic import atomic_write
 from hushsplat.io.scenes.sanitize import refuse_unwritable
@@ -17,7 +15,7 @@ from hushsplat.io.scenes.sog import META
 from hushsplat.io.scenes.sog_write import morton_order, packed_sog
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians
-from hushsplat.types.merge import merged
+from hushsplat.types.merge import joined, leaves, merged
 
 LEAF_GAUSSIANS = 65_536  # of the finest level
 FILE_GAUSSIANS = 524_288  # as splat-transform has them: one download
@@ -32,62 +30,41 @@ def write_streamed_sog(gaussians: Gaussians, path: str | os.PathLike[str]) -> No
     if len(gaussians) == 0:
         raise SceneError(f"{path}: an empty scene has no levels of detail; write a .ply or .sog.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    parts = [gaussians.take(index) for index in _leaves(gaussians)]
-    leaves: list[dict[str, Any]] = [
+    parts = [gaussians.take(index) for index in leaves(gaussians, LEAF_GAUSSIANS)]
+    nodes: list[dict[str, Any]] = [
         {"bound": {"min": part.means.min(axis=0).tolist(), "max": part.means.max(axis=0).tolist()}, "lods": {}}
         for part in parts
     ]
     names: list[str] = []
     for level in range(MOST_LEVELS):
-        _write_level(path.parent, level, parts, leaves, names)
+        _write_level(path.parent, level, parts, nodes, names)
         coarser = [merged(part) for part in parts]
         if sum(map(len, coarser)) < COARSEST_GAUSSIANS:
             break
         parts = coarser
-    low = np.min([leaf["bound"]["min"] for leaf in leaves], axis=0).tolist()
-    high = np.max([leaf["bound"]["max"] for leaf in leaves], axis=0).tolist()
-    tree = {"bound": {"min": low, "max": high}, "children": leaves}
-    levels = len(leaves[0]["lods"])
+    low = np.min([leaf["bound"]["min"] for leaf in nodes], axis=0).tolist()
+    high = np.max([leaf["bound"]["max"] for leaf in nodes], axis=0).tolist()
+    tree = {"bound": {"min": low, "max": high}, "children": nodes}
+    levels = len(nodes[0]["lods"])
     meta = {"version": 1, "lodLevels": levels, "filenames": names, "environment": None, "tree": tree}
     with atomic_write(path) as temporary:
         temporary.write_text(json.dumps(meta), encoding="utf-8")
 
 
 def _write_level(
-    folder: Path, level: int, parts: list[Gaussians], leaves: list[dict[str, Any]], names: list[str]
+    folder: Path, level: int, parts: list[Gaussians], nodes: list[dict[str, Any]], names: list[str]
 ) -> None:
     """The files of one level, each of whole leaves."""
     waiting: list[Gaussians] = []
     for number, part in enumerate(parts):
         begin = sum(map(len, waiting))
-        leaves[number]["lods"][str(level)] = {"file": len(names), "offset": begin, "count": len(part)}
+        nodes[number]["lods"][str(level)] = {"file": len(names), "offset": begin, "count": len(part)}
         waiting.append(part.take(morton_order(part.means)))
         if begin + len(part) >= FILE_GAUSSIANS or number == len(parts) - 1:
             name = f"{level}_{sum(other.startswith(f'{level}_') for other in names)}"
             (folder / name).mkdir(exist_ok=True)
-            for file, content in packed_sog(_joined(waiting)).items():
+            for file, content in packed_sog(joined(waiting)).items():
                 with atomic_write(folder / name / file) as temporary:
                     temporary.write_bytes(content)
             names.append(f"{name}/{META}")
             waiting = []
-
-
-def _joined(parts: list[Gaussians]) -> Gaussians:
-    names = ("means", "scales", "rotations", "opacities", "sh")
-    arrays = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
-    return Gaussians(*arrays, antialiased=parts[0].antialiased)
-
-
-def _leaves(gaussians: Gaussians) -> list[Int[Array, " m"]]:
-    """Indices of the Gaussians of each leaf: halves along the longest side until they are small enough."""
-    done, open_ = [], [np.arange(len(gaussians))]
-    while open_:
-        index = open_.pop()
-        if len(index) <= LEAF_GAUSSIANS:
-            done.append(index)
-            continue
-        means = gaussians.means[index]
-        axis = int(np.argmax(np.subtract(*np.percentile(means, [99, 1], axis=0))))
-        order = np.argsort(means[:, axis], kind="stable")
-        open_ += [index[order[len(order) // 2 :]], index[order[: len(order) // 2]]]
-    return done

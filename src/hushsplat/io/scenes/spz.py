@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import BinaryIO
 
 from hushsplat.io.atomic import atomic_write
+from hushsplat.io.progress import progressed
 from hushsplat.io.scenes import spz_packing as packing
 from hushsplat.io.scenes.sanitize import checked, refuse_bomb, refuse_unwritable, three_scales
 from hushsplat.types.errors import SceneError
@@ -232,6 +233,7 @@ def _axis_system(path: str | os.PathLike[str], extensions: bytes) -> int:
 
 def _decoded(path: str | os.PathLike[str], header: Header, attributes: list[bytes], system: int) -> Gaussians:
     positions, opacities, colors, scales, rotations, rest = attributes
+    progressed(0.4)  # it is decompressed
     if header.version == 1:
         means = packing.unpack_half_positions(positions)
     else:
@@ -240,6 +242,7 @@ def _decoded(path: str | os.PathLike[str], header: Header, attributes: list[byte
     flips = packing.flips_to_rdf(system)
     sh = packing.unpack_sh(colors, rest, header.sh_degree)
     sh *= packing.sh_signs(flips, header.sh_degree)[:, None]
+    progressed(0.8)
     scene = checked(
         path,
         means * flips,

@@ -15,10 +15,25 @@ export class Connection extends EventTarget {
   #socket = null;
   #wait = FIRST_WAIT_MS;
 
+  /** The key of a dropped scene, by which the server knows it for a few minutes after the page has gone. */
+  get file() {
+    try {
+      return sessionStorage.getItem("hushsplat-file");
+    } catch {
+      return null; // a frame of another site may have no storage
+    }
+  }
+  set file(key) {
+    try {
+      if (key) sessionStorage.setItem("hushsplat-file", key);
+      else sessionStorage.removeItem("hushsplat-file");
+    } catch { /* then it is not there after a reload */ }
+  }
+
   get open() { return this.#socket?.readyState === WebSocket.OPEN; }
 
   connect() {
-    const url = address("ws");
+    const url = address("ws", this.file ? { file: this.file } : {});
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     const socket = this.#socket = new WebSocket(url);
     socket.binaryType = "arraybuffer";

@@ -12,7 +12,7 @@ export const HELP = [
   ]],
   ["Places", [
     ["O F", "orbit, fly"],
-    ["H", "home: first camera, orbit, up as it was"],
+    ["H", "home: first camera, up as it was; in a room you look around, else you orbit"],
     ["1 … 6", "front, right, back, left, top, below"],
     ["[ ]", "place before, next place"],
     ["U", "another axis is up"],
@@ -21,6 +21,7 @@ export const HELP = [
   ["Picture", [
     ["M", "next method, ⇧M the one before"],
     ["X", "compare two methods"],
+    ["J", "the photograph beside the picture, with a capture"],
     [", .", "move the divider"],
     ["V", "views: intermediate results of temporal, ⇧V back"],
     ["G", "settings and times"],
@@ -42,13 +43,15 @@ export const HELP = [
   ]],
 ];
 
-export function fillHelp(container) {
-  container.replaceChildren(...HELP.map(([title, rows]) => {
+/** Keys, gestures, and the methods that the server has. */
+export function fillHelp(container, methods = []) {
+  const named = ["Methods", methods.map(({ name, title }) => [name, title])];
+  container.replaceChildren(...[...HELP, ...(methods.length ? [named] : [])].map(([title, rows]) => {
     const list = document.createElement("dl");
     list.append(Object.assign(document.createElement("h3"), { textContent: title }));
     for (const [keys, meaning] of rows) {
       const term = document.createElement("dt");
-      const short = keys.split(" ").every((word) => word.length <= 6 && word !== "one" && !/drag|wheel|click|tap|pinch|two|right/.test(word));
+      const short = title !== "Methods" && keys.split(" ").every((word) => word.length <= 6 && word !== "one" && !/drag|wheel|click|tap|pinch|two|right/.test(word));
       if (short) keys.split(" ").forEach((word) => term.append(word === "…" ? "…" : Object.assign(document.createElement("kbd"), { textContent: word }), " "));
       else term.textContent = keys;
       list.append(term, Object.assign(document.createElement("dd"), { textContent: meaning }));

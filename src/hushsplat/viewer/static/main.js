@@ -1,9 +1,10 @@
 // Connects input, the server's messages and the page.
 import { Camera } from "./camera.js";
-import { Connection } from "./connection.js";
+import { address, Connection } from "./connection.js";
 import { Controls, typing } from "./controls.js";
 import { download, trackInPng, upload } from "./files.js";
 import { fillHelp } from "./help.js";
+import { refusal, sceneOf } from "./kinds.js";
 import * as link from "./link.js";
 import { showError, note } from "./notes.js";
 import { Panel } from "./panel.js";
@@ -67,6 +68,7 @@ stage.addEventListener("shown", ({ detail: header }) => {
   clearTimeout(restTimer);
   const rests = !header.moving && header.still_frames >= header.still_limit;
   if (rests) restTimer = setTimeout(() => panel.showResting(), 1500);
+  if (!header.moving && controls.mode === "orbit" && !camera.knowsWalls) askForWalls();
 });
 
 // --- messages of the server
@@ -74,17 +76,20 @@ stage.addEventListener("shown", ({ detail: header }) => {
 connection.addEventListener("hello", ({ detail }) => {
   $("offline").hidden = true;
   panel.setChoices(detail);
+  fillHelp($("help-columns"), detail.methods);
   timeline.clearVideo();
 });
 connection.addEventListener("scene", ({ detail: scene }) => {
   const before = panel.scene;
   session = scene.session;
+  connection.file = scene.file ?? null; // a dropped scene is there again when the page is loaded again
   $("loading").hidden = !scene.loading;
   if (scene.loading) return void ($("loading-name").textContent = `reading ${scene.name}`);
   panel.show(scene);
   camera.radius = scene.radius;
   if (!before || before.name !== scene.name || before.gaussians !== scene.gaussians) {
     camera.up = scene.up;
+    controls.setMode(scene.inside ? "fly" : "orbit");
     if (before || !openLink()) visit(scene.places[0], 0);
   }
   sendDraw();
@@ -93,12 +98,23 @@ connection.addEventListener("progress", ({ detail }) => {
   $("loading-share").value = detail.share;
   $("loading-percent").textContent = `${Math.round(100 * detail.share)} %`;
 });
-connection.addEventListener("refined", ({ detail }) => panel.showCount(detail.gaussians));
+connection.addEventListener("refined", ({ detail }) => {
+  panel.showCount(detail.gaussians);
+  panel.hasLevels = detail.levels;
+});
 connection.addEventListener("error", ({ detail }) => showError(detail.message));
 connection.addEventListener("full", ({ detail }) => showError(detail.message));
 connection.addEventListener("video", ({ detail }) => timeline.showVideoState(detail));
 connection.addEventListener("home", ({ detail: { place } }) => visit(place));
 connection.addEventListener("away", () => { $("offline").hidden = false; });
+
+// --- walls that the eye does not pass through while it turns about the pivot
+
+function askForWalls() {
+  camera.walls = { point: camera.pivot, near: camera.distance / 2, far: null }; // asked for
+  connection.send({ type: "walls", point: camera.pivot, near: camera.walls.near });
+}
+connection.addEventListener("walls", ({ detail: { point, near, size, far } }) => { camera.walls = { point, near, size, far }; });
 
 // --- places
 
@@ -112,6 +128,40 @@ function visit(place, seconds) {
 }
 panel.addEventListener("place", ({ detail: place }) => visit(place));
 
+// --- the photograph of a place on the second side, while the camera stands where it was taken
+
+let photographs = 0; // requests
+/** The place that the camera is at, with a photograph; -1 if there is none. */
+function photographedPlace() {
+  const { matrix } = camera, near = (place) => place.world_from_camera.every((row, i) => row.every((v, j) => Math.abs(v - matrix[i][j]) < 1e-5 * (1 + camera.radius)));
+  return panel.scene ? panel.scene.places.slice(0, panel.scene.lenses.length).findIndex(near) : -1;
+}
+async function showPhotograph() {
+  const index = $("photograph").checked ? photographedPlace() : -1;
+  if (index < 0) return void (stage.photograph = null);
+  const request = photographs += 1, lens = panel.scene.lenses[index];
+  const answer = await fetch(address(`photograph/${index}`, { session }));
+  if (!answer.ok) return void showError((await answer.json()).error);
+  const bitmap = await createImageBitmap(await answer.blob());
+  if (request !== photographs || photographedPlace() !== index) return bitmap.close();
+  const [width, height, fx, fy, cx, cy] = lens, half = Math.tan((camera.fov * Math.PI) / 360);
+  const across = (x) => 0.5 + (x - cx) / fx / (2 * half * stage.aspect), down = (y) => 0.5 + (y - cy) / fy / (2 * half);
+  stage.photograph = { bitmap, index, box: [across(0), down(0), across(width), down(height)] };
+}
+let photographTimer = 0;
+function photographSoon() {
+  photographs += 1;
+  if (stage.photograph) stage.photograph = null;
+  clearTimeout(photographTimer);
+  if ($("photograph").checked) photographTimer = setTimeout(showPhotograph, 60); // when a flight has ended
+}
+camera.addEventListener("change", photographSoon);
+stage.addEventListener("resize", photographSoon);
+panel.addEventListener("photograph", () => {
+  if ($("photograph").checked && photographedPlace() < 0) panel.goTo(Number($("place").value));
+  showPhotograph();
+});
+
 /** The first place; if the user chose another up direction, a camera that frames the scene with it. */
 function home() {
   const { scene } = panel;
@@ -121,7 +171,7 @@ function home() {
 }
 function reset() {
   camera.up = panel.scene.up;
-  controls.setMode("orbit");
+  controls.setMode(panel.scene.inside ? "fly" : "orbit");
   home();
 }
 
@@ -184,10 +234,6 @@ connection.addEventListener("shot", ({ detail: { parts } }) => {
   note("saved, with its camera inside");
 });
 
-const SCENES = /\.(ply|splat|spz|sog)$/i;
-const KINDS = [[/\.(jpe?g|webp|gif|heic|tiff?)$/i, "a picture"], [/\.(mp4|mov|webm)$/i, "a video"], [/\.(zip|7z|rar|gz)$/i, "an archive; unpack it first"]];
-const kindOf = ({ name }) => KINDS.find(([suffix]) => suffix.test(name))?.[1] ?? "no scene";
-
 async function openFile(file) {
   if (/\.(json|csv)$/i.test(file.name)) return timeline.load(file);
   if (/\.png$/i.test(file.name)) {
@@ -195,7 +241,8 @@ async function openFile(file) {
     if (!text) return void showError(`${file.name}: is no screenshot of hushsplat; there is no camera inside.`);
     return timeline.load(new File([text], file.name), "back to where it was taken");
   }
-  if (!SCENES.test(file.name)) return void showError(`${file.name}: is ${kindOf(file)}; drop a .ply, .splat, .spz or .sog file, a track or a screenshot.`);
+  const refused = await refusal(file);
+  if (refused) return void showError(refused);
   const limit = panel.limits?.max_upload_bytes;
   if (limit && file.size > limit) return void showError(`${file.name}: is larger than the ${Math.round(limit / 2 ** 20)} MB that this viewer takes.`);
   const progress = note(`opening ${file.name}`);
@@ -205,12 +252,23 @@ async function openFile(file) {
     showError(error.message);
   }
 }
-function chooseFile(kinds = "") {
+panel.addEventListener("environment", () => chooseFile(".jpg,.jpeg,.png,.webp", async (file) => {
+  try {
+    await upload("environment", file, session);
+    panel.showEnvironment();
+  } catch (error) {
+    showError(error.message);
+  }
+}));
+let onFile = openFile; // what to do with the file that is chosen
+function chooseFile(kinds = "", then = openFile) {
+  onFile = then;
   $("file").accept = kinds || ".ply,.splat,.spz,.sog,.json,.csv,.png";
   $("file").click();
 }
 $("file").onchange = () => {
-  if ($("file").files[0]) openFile($("file").files[0]);
+  if ($("file").files[0]) onFile($("file").files[0]);
+  onFile = openFile;
   $("file").value = "";
 };
 let dragDepth = 0;
@@ -222,7 +280,7 @@ addEventListener("drop", (event) => {
   dragDepth = 0;
   $("drop").hidden = true;
   const entry = event.dataTransfer.items[0]?.webkitGetAsEntry?.();
-  if (entry?.isDirectory) return void showError(`${entry.name}: is a folder; drop a file of it, or start the viewer with its name.`);
+  if (entry?.isDirectory) return void sceneOf(entry).then(openFile).catch((error) => showError(error.message));
   if (event.dataTransfer.files[0]) openFile(event.dataTransfer.files[0]);
 });
 
@@ -232,6 +290,7 @@ function toggleSettings(open = $("panel").hidden) {
   $("panel").hidden = !open;
   $("settings").setAttribute("aria-expanded", open);
   document.body.classList.toggle("panel", open);
+  panel.showThumbnails();
 }
 async function copyLink() {
   writeLink();
@@ -261,6 +320,7 @@ $("video-cancel").onclick = () => connection.send({ type: "cancel-video" });
 const KEYS = {
   o: () => controls.setMode("orbit"), f: () => controls.setMode("fly"), h: reset, l: () => camera.flyTo(camera.leveled()),
   "[": () => panel.stepPlace(-1), "]": () => panel.stepPlace(1), u: () => panel.nextUp(),
+  j: () => { if (panel.scene.lenses.length) $("photograph").click(); else note("this scene came without photographs; start the viewer with --capture"); },
   m: () => panel.nextMethod(1), M: () => panel.nextMethod(-1), x: () => panel.toggleSplit(), v: () => panel.nextView(1), V: () => panel.nextView(-1),
   ",": () => stage.move(-0.03), ".": () => stage.move(0.03), g: () => toggleSettings(),
   t: () => timeline.toggle(), b: () => timeline.toggleRecording(), " ": () => timeline.togglePlay(), k: () => timeline.addKey(),
@@ -286,7 +346,6 @@ function offerSizes() {
 }
 stage.addEventListener("resize", offerSizes);
 offerSizes();
-fillHelp($("help-columns"));
 connection.connect();
 $("picture").focus({ preventScroll: true });
 

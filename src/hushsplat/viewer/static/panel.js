@@ -1,9 +1,11 @@
 // Menus and sliders: methods and settings of the "draw" message, and what the server says about its frames.
+import { address } from "./connection.js";
 import { SETTINGS } from "./settings.js";
 import * as V from "./vectors.js";
 
 const $ = (id) => document.getElementById(id);
 const UPS = { "−y": [0, -1, 0], "+y": [0, 1, 0], "+z": [0, 0, 1], "−z": [0, 0, -1], "+x": [1, 0, 0], "−x": [-1, 0, 0] };
+const SKY = [[0.45, 0.62, 0.86], [0.3, 0.28, 0.26]]; // above and below
 const option = (value, text, disabled = false) => Object.assign(document.createElement("option"), { value, textContent: text, disabled });
 
 export class Panel extends EventTarget {
@@ -11,6 +13,7 @@ export class Panel extends EventTarget {
   #scene = null;
   #defaults = null;
   #frames = []; // when they were shown
+  #thumbnails = false;
 
   constructor(camera, controls) {
     super();
@@ -29,7 +32,7 @@ export class Panel extends EventTarget {
     const first = this.#hello === null;
     this.#hello = hello;
     this.#defaults = hello.draw;
-    if (first) this.draw = structuredClone({ ...hello.draw, gamma: null, adapt: true });
+    if (first) this.draw = structuredClone({ ...hello.draw, gamma: null, adapt: true, background: null });
     for (const id of ["show-a", "show-b"]) {
       $(id).replaceChildren(option("picture", "the picture"), ...hello.views.map(({ name, title }) => option(name, title)));
     }
@@ -50,8 +53,25 @@ export class Panel extends EventTarget {
       }));
     }
     $("place").replaceChildren(...scene.places.map((place, index) => option(index, place.name)));
+    this.#thumbnails = false;
+    $("row-photograph").hidden = !scene.lenses.length;
+    this.showThumbnails();
     this.draw.sides = this.#fitting(this.draw.sides);
     this.#reflect();
+  }
+
+  /** Small pictures of the places, once the panel is open; those of a long list when they are scrolled to. */
+  showThumbnails() {
+    if (this.#thumbnails || !this.#scene || $("panel").hidden) return;
+    this.#thumbnails = true;
+    $("thumbnails").replaceChildren(...this.#scene.places.map(({ name }, index) => {
+      const button = Object.assign(document.createElement("button"), { title: name, ariaLabel: name }), image = new Image();
+      Object.assign(image, { loading: "lazy", alt: "", width: 84, height: 56 });
+      image.src = address(`place/${index}`, { session: this.#scene.session });
+      button.append(image);
+      button.onclick = () => this.goTo(index);
+      return button;
+    }));
   }
 
   /** The method that draws this scene when another one is asked for: its fallback where the payload is missing. */
@@ -119,6 +139,7 @@ export class Panel extends EventTarget {
     $("show-a").onchange = () => this.#showView(0, $("show-a").value);
     $("show-b").onchange = () => this.#showView(1, $("show-b").value);
     $("place").onchange = () => this.goTo(Number($("place").value));
+    $("photograph").onchange = () => this.dispatchEvent(new Event("photograph"));
     $("place-before").onclick = () => this.stepPlace(-1);
     $("place-next").onclick = () => this.stepPlace(1);
     $("mode-orbit").onclick = () => this.controls.setMode("orbit");
@@ -136,6 +157,8 @@ export class Panel extends EventTarget {
       button.onclick = () => this.lookFrom(index);
       $("sides").append(button);
     });
+    $("background").onchange = () => this.#setBackground($("background").value);
+    $("background-color").oninput = () => this.#setBackground("color");
     $("adapt").onchange = () => { this.draw.adapt = $("adapt").checked; this.#changed(); };
     $("samples").oninput = () => { this.draw.samples = 2 ** Number($("samples").value); this.#changed(); };
     for (const setting of SETTINGS) {
@@ -147,6 +170,20 @@ export class Panel extends EventTarget {
       this.draw = { ...this.draw, samples: this.#defaults.samples, config: { ...this.#defaults.config }, gamma: null };
       this.#changed();
     };
+  }
+
+  #setBackground(name) {
+    $("background-color").hidden = name !== "color";
+    const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255);
+    if (name === "environment") return void this.dispatchEvent(new Event("environment"));
+    this.draw.background = !name ? null : name === "sky" ? SKY : [rgb(name === "color" ? $("background-color").value : name)];
+    this.#changed();
+  }
+
+  /** The picture all around has been sent. */
+  showEnvironment() {
+    this.draw.background = "environment";
+    this.#changed();
   }
 
   #showView(index, show) {
@@ -202,6 +239,8 @@ export class Panel extends EventTarget {
       $("method-b").value = sides[1].method;
       $("show-b").value = sides[1].show;
     }
+    const title = (side) => `${side.method}: ${this.#hello.methods.find(({ name }) => name === side.method)?.title}`;
+    $("method-help").textContent = sides.map(title).join(" · ");
     $("adapt").checked = this.draw.adapt;
     $("denoiser").classList.toggle("idle", !sides.some((side) => this.#learned(side)));
     setSlider("samples", Math.log2(samples), samples);

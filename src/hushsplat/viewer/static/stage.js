@@ -8,6 +8,7 @@ export class Stage extends EventTarget {
   #header = null;
   #waiting = null;
   #busy = false;
+  #photograph = null;
 
   constructor(canvas, divider) {
     super();
@@ -20,6 +21,15 @@ export class Stage extends EventTarget {
   }
 
   get header() { return this.#header; }
+
+  /** A photograph on the second side: its bitmap, and where its corners lie in the picture (shares of its width and height). */
+  set photograph(photograph) {
+    this.#photograph?.bitmap.close();
+    this.#photograph = photograph;
+    this.draw();
+  }
+  get photograph() { return this.#photograph; }
+
   get aspect() { return this.canvas.width / this.canvas.height; }
 
   #watchSize() {
@@ -91,7 +101,7 @@ export class Stage extends EventTarget {
 
   draw() {
     const { width, height } = this.canvas;
-    const two = this.#bitmaps.length === 2;
+    const beside = this.#photograph, two = this.#bitmaps.length === 2 || Boolean(beside);
     this.divider.hidden = !two;
     if (!this.#bitmaps.length) return;
     this.#context.imageSmoothingQuality = "high";
@@ -102,7 +112,10 @@ export class Stage extends EventTarget {
     this.#context.beginPath();
     this.#context.rect(column, 0, width - column, height);
     this.#context.clip();
-    this.#context.drawImage(this.#bitmaps[1], 0, 0, width, height);
+    if (beside) {
+      const { bitmap, box: [left, top, right, bottom] } = beside;
+      this.#context.drawImage(bitmap, left * width, top * height, (right - left) * width, (bottom - top) * height);
+    } else this.#context.drawImage(this.#bitmaps[1], 0, 0, width, height);
     this.#context.restore();
     this.divider.style.left = `${100 * this.split}%`;
     this.divider.setAttribute("aria-valuenow", Math.round(100 * this.split));

@@ -2,7 +2,9 @@
 import * as V from "./vectors.js";
 
 const LIMIT = 1.5; // of the tangents, as in the package's splines: curves stay near their chords
-const TOLERANCE_PX = 8; // of a simplified track: less than a hand shakes
+const TOLERANCE = 0.025; // of a simplified track, shares of the picture's height: 20 px of 800, as a hand shakes
+const EARLY_S = 0.08; // a hand is never on time: a pose may come so much earlier or later on a simplified track
+const MOST_EVEN_KEYS = 24;
 const DENSE_S = 0.12; // a recording has its poses closer than this
 const FRAMES_A_SECOND = 30; // of the frames that a saved track of a few keys is written with
 
@@ -74,8 +76,9 @@ export class Track {
     return new Track(keys, this.fov);
   }
 
-  /** The few keys that matter: what is at this distance moves by at most so many pixels of a picture of this height. */
-  simplified(distance, height, tolerance = TOLERANCE_PX) {
+  /** The few keys that matter: what is at this distance moves by at most so many
+   * pixels of a picture of this height, give or take EARLY_S. */
+  simplified(distance, height, tolerance = TOLERANCE * height) {
     const { keys } = this;
     const kept = new Set([0, keys.length - 1]);
     const focal = (0.5 * height) / Math.tan((this.fov * Math.PI) / 360);
@@ -87,16 +90,28 @@ export class Track {
       });
       return focal * Math.max(...off);
     };
-    for (;;) {
-      const few = new Track([...kept].sort((a, b) => a - b).map((index) => keys[index]), this.fov);
-      let worst = -1, most = tolerance;
+    /** The pose that a track of these keys misses most, and by how many pixels. */
+    const worstOf = (few) => {
+      let worst = -1, most = 0;
       keys.forEach((key, index) => {
-        if (kept.has(index)) return;
-        const { eye, rotation } = few.at(key.time);
-        const off = error(key, { eye, q: V.quaternionOf(rotation) });
+        const off = Math.min(...[0, -0.25, 0.25, -0.5, 0.5, -1, 1].map((share) => {
+          const { eye, rotation } = few.at(key.time + share * EARLY_S);
+          return error(key, { eye, q: V.quaternionOf(rotation) });
+        }));
         if (off > most) [worst, most] = [index, off];
       });
-      if (worst < 0 || kept.size > 200) return few;
+      return [worst, most];
+    };
+    const trackOf = (indices) => new Track([...new Set(indices)].sort((a, b) => a - b).map((index) => keys[index]), this.fov);
+    // A single move needs few keys, evenly in time; where it rests or turns back, keys are added where they are missed.
+    for (let count = 2; count <= MOST_EVEN_KEYS; count += 1) {
+      const times = Array.from({ length: count }, (_, k) => this.start + (this.duration * k) / (count - 1));
+      const even = trackOf(times.map((time) => keys.reduce((best, key, index) => (Math.abs(key.time - time) < Math.abs(keys[best].time - time) ? index : best), 0)));
+      if (worstOf(even)[1] <= tolerance) return even;
+    }
+    for (;;) {
+      const few = trackOf(kept), [worst, most] = worstOf(few);
+      if (most <= tolerance || kept.has(worst) || kept.size > 200) return few;
       kept.add(worst);
     }
   }

@@ -4,6 +4,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <optional>
+
+#include "engine.h"
+
 namespace hush {
 
 template <class T, class... Shape>
@@ -31,5 +35,14 @@ void require_size(const T& array, int height, int width, const char* message) {
 
 // Every slot of the scene has an int.
 inline void require_count(size_t gaussians) { require(gaussians <= 0x7fffff00u, "too many Gaussians"); }
+
+// Which groups of a scene are drawn.
+using Groups = Array<const uint8_t, nanobind::shape<-1>>;
+
+inline const uint8_t* shown_of(const Scene& scene, const std::optional<Groups>& shown) {
+    if (!shown || !scene.chunks) return nullptr;
+    require(scene.groups > 0 && shown->shape(0) >= (size_t)scene.groups, "shown has fewer entries than groups");
+    return shown->data();
+}
 
 }  // namespace hush

@@ -8,6 +8,7 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include "active_set.h"
+#include "arrays.h"
 #include "interpreter.h"
 
 namespace nb = nanobind;
@@ -38,7 +39,7 @@ std::unique_ptr<hush::ActiveSet> draw(hush::Scene& scene, const hush::Camera& ca
                                       Array<const float, nb::shape<-1, hush::kTable>> levels,
                                       Array<const uint32_t, nb::shape<-1>> sequence, const hush::ActiveSet* previous,
                                       bool by_center, int threads, Pixels3 color, Pixels alpha,
-                                      std::optional<Pixels> depth) {
+                                      std::optional<Pixels> depth, std::optional<hush::Groups> shown) {
     const size_t count = (size_t)scene.count, k = sh.shape(1);
     require(sh.shape(0) == count && means.shape(0) == count, "sh and means must be the scene's");
     require(k == 1 || k == 4 || k == 9 || k == 16, "sh must have 1, 4, 9 or 16 coefficients");
@@ -62,7 +63,7 @@ std::unique_ptr<hush::ActiveSet> draw(hush::Scene& scene, const hush::Camera& ca
     job.next = next.get();
     std::lock_guard<hush::FrameLock> lock(scene.frame_mutex);
     hush::TileLists lists;
-    hush::begin_frame(scene, camera, lists);
+    hush::begin_frame(scene, camera, lists, hush::shown_of(scene, shown));
     hush::kernels().active_set(scene, camera, lists, colors, threads, job);
     return next;
 }
@@ -99,5 +100,5 @@ void bind_active_set(nb::module_& m) {
     m.def("draw_active_set", &draw, "scene"_a, "camera"_a, "sh"_a.noconvert(), "means"_a.noconvert(),
           "background"_a.noconvert(), "settings"_a, "levels"_a.noconvert(), "sequence"_a.noconvert(),
           "previous"_a.none(), "by_center"_a, "threads"_a, "color"_a.noconvert(), "alpha"_a.noconvert(),
-          "depth"_a.noconvert().none());
+          "depth"_a.noconvert().none(), "shown"_a.noconvert().none() = nb::none());
 }

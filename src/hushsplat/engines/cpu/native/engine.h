@@ -103,8 +103,9 @@ void require_finite(const float* values, size_t count, const char* name, int thr
 
 struct Scene {
     // Gaussians that can never be seen are left out, unless `all` are wanted because `refresh` may make them visible.
+    // With `group` (a number from 0 on for each) no chunk has Gaussians of two groups, and frames may leave groups out.
     Scene(const float* means, const float* scales, const float* rotations, const float* opacities, int count,
-          bool surfels, int threads, bool all = false);
+          bool surfels, int threads, bool all = false, const int32_t* group = nullptr);
 
     const uint64_t serial;  // no two scenes of a process have the same
     int count;              // Gaussians in the file
@@ -117,6 +118,8 @@ struct Scene {
 
     Buffer<float> fixed;         // [chunk][kFixed][kChunk]
     Buffer<int32_t> id;          // [chunk][kChunk], index in the file, -1 for an empty slot
+    std::vector<int32_t> chunk_group;  // [chunk], empty without groups
+    int groups = 0;
     std::vector<Bounds> bounds;  // of each chunk's footprints at level 1/255, world
 
     // One frame's projection, filled chunk by chunk when a tile first needs it.
@@ -125,10 +128,16 @@ struct Scene {
     Buffer<float> nearest;                          // [chunk][kChunk], largest 1 / depth in the footprint
     Buffer<ChunkReach> reach;                       // [chunk]
     Buffer<uint8_t> flags;                          // [chunk][kChunk]
+    Buffer<uint8_t> won;                            // [chunk]: bit 0 in the last noisy frame, bit 1 in this one
     std::unique_ptr<std::atomic<uint8_t>[]> state;  // 0 not projected, 1 in work, 2 done, 3 in work and waited for
     FrameLock frame_mutex;                          // one frame at a time
 
     size_t bytes() const;
+};
+
+// Where a chunk can be in the picture, px, exclusive ends.
+struct ChunkBox {
+    int x0, x1, y0, y1;
 };
 
 // Which chunks each tile has to look at, front to back.
@@ -137,9 +146,11 @@ struct TileLists {
     std::vector<size_t> begin;        // [tiles + 1] into `chunk`
     std::vector<int> chunk;           // chunk indices
     std::vector<float> inverse_near;  // [chunk]: 1 / (least depth at which the chunk can be hit)
+    std::vector<ChunkBox> box;        // [chunk]: px, of those that are in the picture
 };
 
-void begin_frame(Scene& scene, const Camera& camera, TileLists& lists);
+// `shown` says which groups are drawn; null: all.
+void begin_frame(Scene& scene, const Camera& camera, TileLists& lists, const uint8_t* shown = nullptr);
 
 // Returns when another thread has projected the chunk that it has in work.
 void await_projected(std::atomic<uint8_t>& state);

@@ -77,6 +77,16 @@ NB_MODULE(_engine, m) {
     nb::set_leak_warnings(false);  // graphs of PyTorch that live until the process ends hold on to our objects
     hush::wait_at_exit();
     m.doc() = "The CPU engine of hushsplat: see the Python modules of the same names for what each pass means.";
+    nb::exception<hush::Cancelled>(m, "Cancelled");
+    struct Cancel {
+        std::atomic<bool> flag{false};
+        std::optional<hush::CancelledBy> scope;
+    };
+    nb::class_<Cancel>(m, "Cancel", "In a with block, work of this thread ends early with Cancelled once it is set.")
+        .def(nb::init<>())
+        .def("set", [](Cancel& self) { self.flag = true; })
+        .def("__enter__", [](Cancel& self) { self.scope.emplace(&self.flag); })
+        .def("__exit__", [](Cancel& self, nb::args) { self.scope.reset(); });
     nb::class_<hush::Camera>(m, "Camera")
         .def(
             "__init__",
@@ -92,26 +102,31 @@ NB_MODULE(_engine, m) {
             "__init__",
             [](hush::Scene* self, Means means, Array<const float, nb::shape<-1, -1>> scales,
                Array<const float, nb::shape<-1, 4>> rotations, Array<const float, nb::shape<-1>> opacities,
-               int threads) {
+               int threads, std::optional<Array<const int32_t, nb::shape<-1>>> group) {
                 size_t n = means.shape(0);
                 hush::require_count(n);
                 require(scales.shape(0) == n && rotations.shape(0) == n && opacities.shape(0) == n,
                         "arrays differ in length");
                 require(scales.shape(1) == 2 || scales.shape(1) == 3, "scales must have 2 or 3 columns");
                 bool surfels = scales.shape(1) == 2;
+                require(!group || group->shape(0) == n, "arrays differ in length");
+                for (size_t k = 0; group && k < n; ++k) require(group->data()[k] >= 0, "a group is below 0");
                 hush::GilReleased release;
                 new (self) hush::Scene(means.data(), scales.data(), rotations.data(), opacities.data(), (int)n, surfels,
-                                       threads);
+                                       threads, false, group ? group->data() : nullptr);
             },
-            "means"_array, "scales"_array, "rotations"_array, "opacities"_array, "threads"_a)
+            "means"_array, "scales"_array, "rotations"_array, "opacities"_array, "threads"_a,
+            "group"_array.none() = nb::none())
         .def_ro("count", &hush::Scene::count)
         .def_rw("antialiased", &hush::Scene::antialiased)
         .def_prop_ro("bytes", &hush::Scene::bytes)
+        .def_ro("groups", &hush::Scene::groups)
         .def(
             "stochastic",
             [](hush::Scene& scene, const hush::Camera& camera, Array<const float, nb::shape<-1, hush::kTable>> levels,
                Array<const uint32_t, nb::shape<-1>> sequence, bool by_center, int threads,
-               Array<int32_t, nb::shape<-1, -1, -1>> id, Array<float, nb::shape<-1, -1, -1>> depth) {
+               Array<int32_t, nb::shape<-1, -1, -1>> id, Array<float, nb::shape<-1, -1, -1>> depth,
+               std::optional<hush::Groups> shown) {
                 size_t samples = sequence.shape(0);
                 require_samples(samples);
                 require(levels.shape(0) == samples && id.shape(0) == samples && depth.shape(0) == samples,
@@ -121,41 +136,43 @@ NB_MODULE(_engine, m) {
                 hush::GilReleased release;
                 std::lock_guard<hush::FrameLock> lock(scene.frame_mutex);
                 hush::TileLists lists;
-                hush::begin_frame(scene, camera, lists);
+                hush::begin_frame(scene, camera, lists, hush::shown_of(scene, shown));
                 hush::kernels().stochastic(scene, camera, lists, levels.data(), sequence.data(), (int)samples,
                                            by_center ? hush::Order::center : hush::Order::pixel, threads, id.data(),
                                            depth.data());
             },
-            "camera"_a, "levels"_array, "sequence"_array, "by_center"_a, "threads"_a, "id"_array, "depth"_array)
+            "camera"_a, "levels"_array, "sequence"_array, "by_center"_a, "threads"_a, "id"_array, "depth"_array,
+            "shown"_array.none() = nb::none())
         .def(
             "sorted",
             [](hush::Scene& scene, const hush::Camera& camera, Array<const float, nb::shape<-1, -1, 3>> sh, Means means,
-               Vector3 background, int threads, Pixels3 color, Pixels alpha, std::optional<Pixels> depth) {
+               Vector3 background, int threads, Pixels3 color, Pixels alpha, std::optional<Pixels> depth,
+               std::optional<hush::Groups> shown) {
                 hush::Colors colors = colors_of(sh, means, scene.count);
                 hush::SortedOutput out = output_of(camera, color, alpha, depth, nullptr, background);
                 hush::GilReleased release;
                 std::lock_guard<hush::FrameLock> lock(scene.frame_mutex);
                 hush::TileLists lists;
-                hush::begin_frame(scene, camera, lists);
+                hush::begin_frame(scene, camera, lists, hush::shown_of(scene, shown));
                 hush::kernels().sorted(scene, camera, lists, colors, threads, out);
             },
             "camera"_a, "sh"_array, "means"_array, "background"_array, "threads"_a, "color"_array, "alpha"_array,
-            "depth"_array.none())
+            "depth"_array.none(), "shown"_array.none() = nb::none())
         .def(
             "exact",
             [](hush::Scene& scene, const hush::Camera& camera, Array<const float, nb::shape<-1, -1, 3>> sh, Means means,
                Vector3 background, int threads, Pixels3 color, Pixels alpha, std::optional<Pixels> depth,
-               std::optional<Pixels3> variance) {
+               std::optional<Pixels3> variance, std::optional<hush::Groups> shown) {
                 hush::Colors colors = colors_of(sh, means, scene.count);
                 hush::SortedOutput out = output_of(camera, color, alpha, depth, &variance, background);
                 hush::GilReleased release;
                 std::lock_guard<hush::FrameLock> lock(scene.frame_mutex);
                 hush::TileLists lists;
-                hush::begin_frame(scene, camera, lists);
+                hush::begin_frame(scene, camera, lists, hush::shown_of(scene, shown));
                 hush::kernels().exact(scene, camera, lists, colors, threads, out);
             },
             "camera"_a, "sh"_array, "means"_array, "background"_array, "threads"_a, "color"_array, "alpha"_array,
-            "depth"_array.none(), "variance"_array.none());
+            "depth"_array.none(), "variance"_array.none(), "shown"_array.none() = nb::none());
 
     m.def(
         "decode",

@@ -51,7 +51,7 @@ uint64_t next_serial() {
 
 struct Keyed {
     uint64_t key;
-    int32_t index;
+    int32_t index, group;
 };
 
 void rotation_matrix(const float* q, float r[9]) {
@@ -85,7 +85,7 @@ void require_finite(const float* values, size_t count, const char* name, int thr
 }
 
 Scene::Scene(const float* means, const float* scales, const float* rotations, const float* opacities, int count_,
-             bool surfels_, int threads, bool all)
+             bool surfels_, int threads, bool all, const int32_t* group)
     : serial(next_serial()), count(count_), chunks(0), surfels(surfels_) {
     const int columns = surfels ? 2 : 3;
     require_finite(means, 3 * (size_t)count, "means", threads);
@@ -122,12 +122,22 @@ Scene::Scene(const float* means, const float* scales, const float* rotations, co
         }
         // Large Gaussians get chunks of their own: one of them would blow up its neighbours' bounds.
         int size_class = (int)clamped(std::log2(radius(seen[k]) / typical) / 2, 7);
-        order[k] = {(uint64_t)size_class << 60 | key, seen[k]};
+        order[k] = {(uint64_t)size_class << 60 | key, seen[k], group ? group[seen[k]] : 0};
     }
     std::sort(order.begin(), order.end(),
-              [](const Keyed& a, const Keyed& b) { return a.key != b.key ? a.key < b.key : a.index < b.index; });
+              [](const Keyed& a, const Keyed& b) {
+                  return a.group != b.group ? a.group < b.group : a.key != b.key ? a.key < b.key : a.index < b.index;
+              });
 
-    chunks = (int)((order.size() + kChunk - 1) / kChunk);
+    std::vector<size_t> begin;  // of each chunk in the order
+    for (size_t at = 0; at < order.size(); ++at)
+        if (begin.empty() || at - begin.back() == kChunk || order[at].group != order[at - 1].group) begin.push_back(at);
+    chunks = (int)begin.size();
+    begin.push_back(order.size());
+    if (group) {
+        for (int chunk = 0; chunk < chunks; ++chunk) chunk_group.push_back(order[begin[chunk]].group);
+        groups = chunk_group.back() + 1;
+    }
     fixed.resize((size_t)chunks * kFixed * kChunk);
     id.resize((size_t)chunks * kChunk);
     bounds.resize(chunks);
@@ -135,9 +145,15 @@ Scene::Scene(const float* means, const float* scales, const float* rotations, co
     box.resize((size_t)chunks * 4 * kChunk);
     nearest.resize((size_t)chunks * kChunk);
     flags.resize((size_t)chunks * kChunk);
+    won.resize(chunks);
+    std::memset(won.get(), 0, chunks);
     reach.resize(chunks);
     state.reset(new std::atomic<uint8_t>[chunks]);
-    for (size_t at = 0; at < (size_t)chunks * kChunk; ++at) id[at] = at < order.size() ? order[at].index : -1;
+    for (int chunk = 0; chunk < chunks; ++chunk)
+        for (size_t slot = 0; slot < kChunk; ++slot) {
+            const size_t at = begin[chunk] + slot;
+            id[(size_t)chunk * kChunk + slot] = at < begin[chunk + 1] ? order[at].index : -1;
+        }
     refresh(means, scales, rotations, opacities, threads);
 }
 
@@ -190,8 +206,8 @@ void Scene::refresh(const float* means, const float* scales, const float* rotati
 }
 
 size_t Scene::bytes() const {
-    return fixed.bytes() + id.bytes() + bounds.size() * sizeof(Bounds) + projected.bytes() + box.bytes() +
-           nearest.bytes() + flags.bytes() + reach.bytes() + chunks;
+    return fixed.bytes() + id.bytes() + chunk_group.size() * sizeof(int32_t) + bounds.size() * sizeof(Bounds) + projected.bytes() + box.bytes() +
+           nearest.bytes() + flags.bytes() + reach.bytes() + 2 * chunks;
 }
 
 namespace {
@@ -248,12 +264,13 @@ void await_projected(std::atomic<uint8_t>& state) {
     wait_until(state, 2);
 }
 
-void begin_frame(Scene& scene, const Camera& camera, TileLists& lists) {
+void begin_frame(Scene& scene, const Camera& camera, TileLists& lists, const uint8_t* shown) {
     lists.columns = (camera.width + kTile - 1) / kTile;
     lists.rows = (camera.height + kTile - 1) / kTile;
     const int tiles = lists.columns * lists.rows;
     lists.begin.assign(tiles + 1, 0);
     lists.inverse_near.assign(scene.chunks, 0);
+    lists.box.resize(scene.chunks);
 
     struct Seen {
         float least;
@@ -264,10 +281,12 @@ void begin_frame(Scene& scene, const Camera& camera, TileLists& lists) {
     seen.reserve(scene.chunks);
     for (int chunk = 0; chunk < scene.chunks; ++chunk) {
         scene.state[chunk].store(0, std::memory_order_relaxed);
+        if (shown && !shown[scene.chunk_group[chunk]]) continue;
         int box[4];
         float least;
         if (!chunk_box(scene.bounds[chunk], camera, box, &least)) continue;
         lists.inverse_near[chunk] = kNearer / least;
+        lists.box[chunk] = {box[0], box[1], box[2], box[3]};
         seen.push_back({least, chunk, {box[0] / kTile, (box[1] - 1) / kTile, box[2] / kTile, (box[3] - 1) / kTile}});
     }
     std::sort(seen.begin(), seen.end(),

@@ -83,6 +83,16 @@ struct TileBuffers {
         for (int row = 1; row < kCells; ++row) least = min(least, load(cell + row * kCells));
         farthest = horizontal_min(least);
     }
+
+    // Whether nothing of a chunk can be seen: all cells of the tile that it can touch are nearer, as of the last update.
+    bool hides(const ChunkBox& box, float inverse_near, const Tile& tile) const {
+        auto first = [](int v) { return v > 0 ? v / kCell : 0; };
+        auto last = [](int v) { return v < kTile ? (v - 1) / kCell : kCells - 1; };
+        for (int y = first(box.y0 - tile.y0); y <= last(box.y1 - tile.y0); ++y)
+            for (int x = first(box.x0 - tile.x0); x <= last(box.x1 - tile.x0); ++x)
+                if (cell[y * kCells + x] < inverse_near) return false;
+        return true;
+    }
 };
 
 // `first` is the table entry of the tile's first pixel.
@@ -165,7 +175,7 @@ struct Batch {
 enum Winner { kId, kSlot };
 
 template <bool Surfels, Winner Named, Order By>
-HUSH_INLINE void draw_one(const Scene& scene, const Camera& camera, const Tile& tile, const Levels& levels,
+HUSH_INLINE void draw_one(Scene& scene, const Camera& camera, const Tile& tile, const Levels& levels,
                           uint32_t sequence, int32_t at, TileBuffers& buffers) {
     const int32_t id = scene.id[at], name = Named == kId ? id : at;
     const Projected& p = scene.projected[at];
@@ -173,28 +183,39 @@ HUSH_INLINE void draw_one(const Scene& scene, const Camera& camera, const Tile& 
                            (uint32_t)kRowStep * ((uint32_t)tile.y0 - anchor(p.center_y));
     const Footprint f = footprint(scene, camera, tile, at / kChunk, at % kChunk);
     const uint8_t flags = scene.flags[at];
+    const uint64_t before = buffers.touched;
+    buffers.touched = 0;
     if (flags & kClipped)
         draw<Surfels, Surfels, true, By>(buffers, levels, f, first, name);
     else if (Surfels && (flags & kLowPass))
         draw<Surfels, Surfels, false, By>(buffers, levels, f, first, name);
     else
         draw<Surfels, false, false, By>(buffers, levels, f, first, name);
+    uint8_t* won = &scene.won[at / kChunk];
+    if (buffers.touched && !(__atomic_load_n(won, __ATOMIC_RELAXED) & 2)) __atomic_fetch_or(won, 2, __ATOMIC_RELAXED);
+    buffers.touched |= before;
 }
 
+// Chunks that won pixels in the last frame come first: most of what the others could touch is hidden then, and they need
+// not be projected. What is seen does not depend on it.
 template <bool Surfels, Winner Named, Order By>
 __attribute__((noinline)) void draw_tile(Scene& scene, const Camera& camera, const TileLists& lists, int index,
                                          const Levels& levels, uint32_t sequence, TileBuffers& buffers) {
     const Tile tile = tile_at(lists, camera, index);
     buffers.clear(tile);
     Batch batch;
-    for (size_t entry = lists.begin[index]; entry < lists.begin[index + 1];) {
+    const size_t all = lists.begin[index + 1] - lists.begin[index];
+    for (size_t step = 0; step < 2 * all;) {  // the winners of the last frame, then the others
         batch.count = 0;
-        for (; entry < lists.begin[index + 1] && batch.count < Batch::kWanted; ++entry) {
-            const int chunk = lists.chunk[entry];
+        for (; step < 2 * all && batch.count < Batch::kWanted; ++step) {
+            const bool again = step < all;
+            const int chunk = lists.chunk[lists.begin[index] + (again ? step : step - all)];
             if (lists.inverse_near[chunk] <= buffers.farthest) {  // this one and all behind it are hidden
-                entry = lists.begin[index + 1];
-                break;
+                step = again ? all - 1 : 2 * all;
+                continue;
             }
+            if (again != (__atomic_load_n(&scene.won[chunk], __ATOMIC_RELAXED) & 1)) continue;
+            if (buffers.hides(lists.box[chunk], lists.inverse_near[chunk], tile)) continue;
             ensure_projected(scene, camera, chunk);
             if (scene.reach[chunk].nearest <= buffers.farthest) continue;
             each_in_tile(scene, chunk, tile, [&](int slot) {
@@ -248,6 +269,7 @@ void stochastic(Scene& scene, const Camera& camera, const TileLists& lists, cons
     const size_t pixels = (size_t)camera.width * camera.height;
     Buffer<Levels> tables(samples);
     for (int s = 0; s < samples; ++s) tables[s].fill(levels + (size_t)s * kTable);
+    for (int chunk = 0; chunk < scene.chunks; ++chunk) scene.won[chunk] >>= 1;
     auto* draw =
         scene.surfels
             ? (by == Order::center ? draw_tile<true, kId, Order::center> : draw_tile<true, kId, Order::pixel>)

@@ -15,12 +15,18 @@ namespace hush {
 namespace {
 
 thread_local bool in_job = false;
+thread_local const std::atomic<bool>* cancel_flag = nullptr;
+
+void check_cancelled(const std::atomic<bool>* flag) {
+    if (flag && flag->load(std::memory_order_relaxed)) throw Cancelled();
+}
 
 struct Batch {
     void (*job)(void*, int);
     void* context;
     int count;
     int wanted;  // helpers that may join
+    const std::atomic<bool>* cancelled;
     std::atomic<int> next{0};
     std::atomic<int> joined{0};
     std::atomic<int> busy{0};
@@ -30,7 +36,10 @@ struct Batch {
     void work() {
         in_job = true;
         try {
-            for (int index; (index = next.fetch_add(1)) < count;) job(context, index);
+            for (int index; (index = next.fetch_add(1)) < count;) {
+                check_cancelled(cancelled);
+                job(context, index);
+            }
         } catch (...) {
             std::lock_guard<std::mutex> lock(error_mutex);
             error = std::current_exception();
@@ -50,6 +59,7 @@ public:
         batch.context = context;
         batch.count = count;
         batch.wanted = threads - 1;
+        batch.cancelled = cancel_flag;
         {
             std::lock_guard<std::mutex> lock(mutex_);
             while (helpers_ < batch.wanted) {
@@ -131,11 +141,17 @@ void run_jobs(int count, int threads, void (*job)(void*, int), void* context) {
     if (count <= 0) return;
     threads = std::min(thread_count(threads), count);
     if (threads == 1 || in_job) {
-        for (int index = 0; index < count; ++index) job(context, index);
+        for (int index = 0; index < count; ++index) {
+            if (!in_job) check_cancelled(cancel_flag);
+            job(context, index);
+        }
         return;
     }
     Process::here().pool.run(count, threads, job, context);
 }
+
+CancelledBy::CancelledBy(const std::atomic<bool>* flag) : before_(cancel_flag) { cancel_flag = flag; }
+CancelledBy::~CancelledBy() { cancel_flag = before_; }
 
 void FrameLock::lock() {
     Process& here = Process::here();

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <type_traits>
 
 namespace hush {
@@ -15,6 +16,23 @@ int thread_count(int wanted);  // 1 .. kMostThreads; 0 and less are all cores
 // Calls job(context, index) for every index in 0 .. count-1 on `threads` workers (0: all cores) and waits for them.
 // Inside a job it runs on the worker that calls it. A child process (fork) starts workers of its own.
 void run_jobs(int count, int threads, void (*job)(void* context, int index), void* context);
+
+// What run_jobs throws when its work is not wanted any more.
+struct Cancelled : std::exception {
+    const char* what() const noexcept override { return "the work was cancelled"; }
+};
+
+// While this lives, run_jobs of this thread begins no further job once `flag` is set.
+class CancelledBy {
+public:
+    explicit CancelledBy(const std::atomic<bool>* flag);
+    ~CancelledBy();
+    CancelledBy(const CancelledBy&) = delete;
+    CancelledBy& operator=(const CancelledBy&) = delete;
+
+private:
+    const std::atomic<bool>* before_;
+};
 
 // The same for anything that can be called with an index.
 template <class Job>
