@@ -147,7 +147,7 @@ def test_samples_in_the_order_of_centres_come_near_the_reference(tmp_path: Path)
     methods = [*by_center, replace(by_center[1], label="many", samples=1024), Method("pixel", "mean", samples=1024)]
     plan = Plan(tuple(Task(shot, method, shot.scored) for method in methods), EvaluationOptions(("psnr",)))
     one, four, many, by_pixel = (np.mean(found.values["psnr"]) for found in plan.run(tmp_path, Processes(1)))
-    assert four - one == pytest.approx(6.0, abs=1.0)  # a quarter of the variance
+    assert four - one == pytest.approx(6.0, abs=0.7)  # a quarter of the variance
     assert many > by_pixel + 3  # its limit is the reference itself
 
 

@@ -182,7 +182,7 @@ def methods_of(
 
 def _method(name: str, reference_samples: int) -> Method:
     if name in SS:
-        return Method(name, "raw", samples=SS[name], order="center")
+        return Method(name, "raw", samples=SS[name], order="center", sampler="independent")
     settings = adjusted(name, DenoiserSettings()) if name in LEARNED else None
     return Method(name, name, settings, samples=reference_samples if name == "mean" else 0)
 
