@@ -71,6 +71,7 @@ def test_end_to_end_and_again(
     assert done[3:5] == ["TrainJob", "TimeJob"] and done.count("TrainJob") == 1  # what was trained is not trained again
     begun = json.loads((run / "denoisers" / "bonsai" / "config.json").read_text())["source"]
     assert begun["start"] == str(run / "denoisers" / "room" / "denoiser.safetensors")
+    assert begun["reference_scene"].endswith("/stage1.ply")  # the target is the vanilla scene, not the converted one
     assert begun["scene"] == str(run / "scenes" / "bonsai" / "stage3.ply")
 
     static = read_results(run / "static.json")

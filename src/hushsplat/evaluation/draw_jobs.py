@@ -119,7 +119,7 @@ class DrawJob:
         for frame in sorted(needed):
             camera = self.shot.cameras[frame]
             if stream is None:
-                yield frame, mean_of(drawing, camera, self.method.samples, self.noise.seed + frame)
+                yield frame, mean_of(drawing, camera, self.method.samples, self.noise.seed + frame, self.method.sampler)
             else:
                 stream.number = frame
                 yield frame, stream.step(camera).images[0].numpy().color
@@ -220,12 +220,14 @@ class Targets:
         return picture_path(self._folder, self._shot, EXPECTED, frame).with_suffix(".npy")
 
 
-def mean_of(drawing: Drawing, camera: Camera, samples: int, seed: int) -> Float32[Array, "h w 3"]:
+def mean_of(
+    drawing: Drawing, camera: Camera, samples: int, seed: int, sampler: str = "stratified"
+) -> Float32[Array, "h w 3"]:
     """Ref. N: the mean of many independent samples at one pose."""
     total = np.zeros((camera.height, camera.width, 3))
     for block, start in enumerate(range(0, samples, BLOCK)):
         count = min(BLOCK, samples - start)
-        total += count * drawing.frame("raw", camera, Noise(count, seed, frame=block)).color.astype(np.float64)
+        total += count * drawing.frame("raw", camera, Noise(count, seed, block, sampler)).color.astype(np.float64)
     return (total / samples).astype(np.float32)
 
 

@@ -31,13 +31,19 @@ STATIC_FRAMES = {
 }
 OTHER_STATIC_FRAMES = (128,)
 CONVERGENCE_FRAMES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-SIGMAS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)  # of the heuristic trust, searched on the scored track itself
+# Of the heuristic trust, and the constant ones: the best is searched on the scored tracks themselves.
+SIGMAS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
+CONSTANTS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
+SEARCHED: dict[str, dict[str, dict[str, Any]]] = {
+    "trust heuristic": {f"trust heuristic, σ = {sigma:g}": {"trust": "heuristic", "sigma": sigma} for sigma in SIGMAS},
+    "trust constant": {f"trust constant, t = {t:g}": {"trust": "constant", "constant_trust": t} for t in CONSTANTS},
+}
 # StochasticSplats: samples by the depth of centres, whose mean is `reference`; the paper compares with that mean.
 SS = {"ss-1": 1, "ss-4": 4}  # name: samples a pixel
 OURS = ("paper", "paper-zero-shot", "temporal", "temporal-zero-shot", "hush")  # below the baselines of every table
 DEFAULT_METHODS = {
     "static": ("reference", "mean", "st-taa", "svgf", *OURS),
-    "navigation": ("mean", "exact", "raw", *SS, "st-taa", "svgf", "svgf-tuned", *OURS),
+    "navigation": ("mean", "exact", "raw", *SS, "st-taa", "svgf", "svgf-literal", "svgf-tuned", *OURS),
     "convergence": ("reference", "mean", "st-taa", "svgf", *OURS),
     "zero-shot": ("paper", "paper-zero-shot", "temporal", "temporal-zero-shot"),
     "ablation": ("temporal",),
@@ -176,7 +182,7 @@ def methods_of(
 
 def _method(name: str, reference_samples: int) -> Method:
     if name in SS:
-        return Method(name, "raw", samples=SS[name], order="center")
+        return Method(name, "raw", samples=SS[name], order="center", sampler="independent")
     settings = adjusted(name, DenoiserSettings()) if name in LEARNED else None
     return Method(name, name, settings, samples=reference_samples if name == "mean" else 0)
 
@@ -190,7 +196,7 @@ def ablation_methods(scene: NamedScene, notes: list[str], of: str = "temporal") 
     variants: dict[str, DenoiserSettings] = {
         "full": full,
         "trust 1": replace(full, trust="one"),
-        **{f"trust heuristic, σ = {sigma:g}": replace(full, trust="heuristic", sigma=sigma) for sigma in SIGMAS},
+        **{label: replace(full, **changes) for each in SEARCHED.values() for label, changes in each.items()},
         "no spatial filter": replace(full, spatial_filter=False),
         **({"no smoothing": replace(full, smooth=False)} if full.smooth else {}),
         "no stabilisation": replace(full, stabilise=False),
@@ -250,17 +256,17 @@ def still_rows(experiment: str, scores: Sequence[Scores]) -> list[Row]:
     ]
 
 
-def best_sigma(rows: Sequence[Row], series: Sequence[Row], notes: list[str]) -> tuple[list[Row], list[Row]]:
-    """Only the best of the heuristic trusts, over all tracks; the note says what the others reached."""
-    labels = [f"trust heuristic, σ = {sigma:g}" for sigma in SIGMAS]
-    reached = {label: _mean([row["psnr"] for row in rows if row["method"] == label]) for label in labels}
-    known = {label: value for label, value in reached.items() if value is not None}
-    if not known:
-        return list(rows), list(series)
-    best = max(known, key=lambda label: known[label])
-    others = ", ".join(f"{label.removeprefix('trust heuristic, ')}: {value:.2f}" for label, value in known.items())
-    notes.append(f"The heuristic trust is the best of {len(known)} by PSNR on these very tracks ({others} dB).")
-    dropped = set(labels) - {best}
+def best_of_searched(rows: Sequence[Row], series: Sequence[Row], notes: list[str]) -> tuple[list[Row], list[Row]]:
+    """Only the best of the heuristic and of the constant trusts, over all tracks; notes say what the others reached."""
+    dropped: set[str] = set()
+    for name, labels in SEARCHED.items():
+        reached = {label: _mean([row["psnr"] for row in rows if row["method"] == label]) for label in labels}
+        known = {label: value for label, value in reached.items() if value is not None}
+        if known:
+            best = max(known, key=lambda label: known[label])
+            others = ", ".join(f"{label.removeprefix(f'{name}, ')}: {value:.2f}" for label, value in known.items())
+            notes.append(f"The {name} is the best of {len(known)} by PSNR on these very tracks ({others} dB).")
+            dropped |= set(labels) - {best}
     return [row for row in rows if row["method"] not in dropped], [s for s in series if s["method"] not in dropped]
 
 

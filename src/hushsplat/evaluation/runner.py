@@ -15,7 +15,7 @@ import numpy as np
 from hushsplat import __version__
 from hushsplat.evaluation.assets import write_assets
 from hushsplat.evaluation.bench import machine
-from hushsplat.evaluation.experiments import best_sigma, still_rows, track_rows
+from hushsplat.evaluation.experiments import best_of_searched, still_rows, track_rows
 from hushsplat.evaluation.perceptual import LPIPS, cvvdp_problem, lpips_problem
 from hushsplat.evaluation.plan import METRICS, EvaluationOptions, Plan, Task
 from hushsplat.evaluation.results import Results, Row, write_results
@@ -74,7 +74,7 @@ def evaluate(
     else:
         rows, series = track_rows(experiment, scores)
     if experiment == "ablation":
-        rows, series = best_sigma(rows, series, said)
+        rows, series = best_of_searched(rows, series, said)
     results = Results(
         experiment=experiment,
         command=command,

@@ -57,6 +57,7 @@ class Method:
     samples: int = 0  # of `mean`: > 0 draws this many samples at each pose by itself (Ref. N), 0 means along the frames
     seed: int = 0  # added to the evaluation's: the same method with other noise
     order: Order | None = None  # of fragments; None: the method's own
+    sampler: str = "stratified"  # how the `samples` at a pose relate
 
     @property
     def is_independent(self) -> bool:

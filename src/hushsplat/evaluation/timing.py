@@ -19,7 +19,10 @@ from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.types.camera import Camera
 from hushsplat.types.options import RenderOptions
 
-DENOISED = ("st-taa", "svgf", "svgf-tuned", "paper", "paper-zero-shot", "temporal", "temporal-zero-shot")
+DENOISED = (
+    *("st-taa", "svgf", "svgf-literal", "svgf-tuned"),
+    *("paper", "paper-zero-shot", "temporal", "temporal-zero-shot"),
+)
 METHODS = {  # row: what `hushsplat bench` calls it; a denoiser's frame includes drawing the noisy one
     "reference": "reference",
     "raw": "raw",

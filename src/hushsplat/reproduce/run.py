@@ -148,6 +148,7 @@ class Reproduction:
             settings=settings,
             results=(FINAL, WEIGHTS),
             scene=f"{surfels.output}/{CONVERTED}",
+            reference=f"{surfels.output}/{VANILLA}",
             start=None if source is None else f"{source.output}/{WEIGHTS}",
             lpips=self.lpips,
             after=tuple(digest(job) for job in (surfels, source) if job is not None),

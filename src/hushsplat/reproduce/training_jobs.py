@@ -84,6 +84,7 @@ class TrainJob:
     settings: TrainSettings
     results: tuple[str, ...]  # files that it writes
     scene: str | None = None  # that enters at stage 3, below the folder of the reproduction
+    reference: str | None = None  # vanilla scene that stage 4 takes its target from, below the same
     start: str | None = None  # denoiser that stage 4 begins with, below the same
     lpips: Path | None = None  # weights of LPIPS, for the loss of stage 4
     images: str | None = None  # folder of the photographs
@@ -121,6 +122,7 @@ class TrainJob:
             output,
             settings=replace(self.settings, threads=threads),
             scene=below(self.scene),
+            reference_scene=below(self.reference),
             start=below(self.start),
             images=self.images,
             lpips=self.lpips,

@@ -48,6 +48,7 @@ class _Input:
     scene: PathLike | Gaussians | None
     images: PathLike | None
     lpips: PathLike | None
+    reference_scene: PathLike | Gaussians | None
     start: PathLike | None
 
     def names(self) -> dict[str, str]:
@@ -59,22 +60,25 @@ class _Input:
         """Read everything, so that errors come first."""
         from hushsplat.engines.torch.lpips import load_lpips
         from hushsplat.training.photographs import load_photographs, made_up_photographs
-        from hushsplat.training.plans import plans_from_capture, plans_from_scene
+        from hushsplat.training.plans import JointInput, plans_from_capture, plans_from_scene
 
-        lpips = None if self.lpips is None else load_lpips(self.lpips)
-        start = None if self.start is None else read_weights(self.start)
+        joint = JointInput(
+            None if self.lpips is None else load_lpips(self.lpips),
+            None if self.reference_scene is None else _gaussians(self.reference_scene),
+            None if self.start is None else read_weights(self.start),
+        )
         if self._is_scene():
             if self.scene is not None or self.images is not None:
                 raise TrainingError(f"{_name(self.capture)}: is a scene; --scene and --images belong to a capture.")
             gaussians = _gaussians(self.capture)  # type: ignore[arg-type]
-            return plans_from_scene(gaussians, made_up_photographs(gaussians, settings), settings, lpips, start)
+            return plans_from_scene(gaussians, made_up_photographs(gaussians, settings), settings, joint)
         capture = self.capture
         if not isinstance(capture, Capture):
             capture = load_capture(capture, images=self.images)  # type: ignore[arg-type]
         photographs = load_photographs(capture, settings)
         if self.scene is not None:
-            return plans_from_scene(_gaussians(self.scene), photographs, settings, lpips, start)
-        return plans_from_capture(capture, photographs, settings, lpips, start)
+            return plans_from_scene(_gaussians(self.scene), photographs, settings, joint)
+        return plans_from_capture(capture, photographs, settings, joint)
 
     def _is_scene(self) -> bool:
         if isinstance(self.capture, (Capture, Gaussians)):
@@ -91,6 +95,7 @@ def train(
     scene: PathLike | Gaussians | None = None,
     images: PathLike | None = None,
     lpips: PathLike | None = None,
+    reference_scene: PathLike | Gaussians | None = None,
     start: PathLike | None = None,
     resume: bool = False,
     on_progress: OnProgress | None = None,
@@ -106,7 +111,9 @@ def train(
         scene: a trained scene in the frame of the capture; training begins at stage 3.
         images: folder of the photographs inside the capture, such as images_4.
         lpips: .npz of LPIPS' weights for the loss of stage 4 (docs/evaluation.md); None does without.
-        start: .safetensors of the denoiser that stage 4 begins with; None: that of its settings.
+        reference_scene: the vanilla scene, whose sorted pictures are the target of stage 4 and what it is measured
+            against; None takes that of stage 1, or the scene given.
+        start: .safetensors of weights that stage 4 begins with (a transfer); None begins as the settings say.
         resume: go on with the run in the folder, with its own settings.
         on_progress: called after every step.
 
@@ -116,7 +123,7 @@ def train(
     import hushsplat.engines.torch  # noqa: F401  (says how to install PyTorch if it is missing)
     from hushsplat.training.runner import begin_run, read_run, run_stages
 
-    given, folder = _Input(capture, scene, images, lpips, start), Path(output)
+    given, folder = _Input(capture, scene, images, lpips, reference_scene, start), Path(output)
     if resume:
         settings, begun_with = read_run(folder)
         if begun_with != given.names():
