@@ -20,7 +20,6 @@ import hushsplat
 from hushsplat import synth
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.methods import DENOISERS, LEARNED, configure
-from hushsplat.spec.settings import LITERAL_SVGF
 from hushsplat.types.metrics import psnr
 from hushsplat.types.paths import track_from_cameras
 
@@ -28,7 +27,6 @@ FRAMES = 100
 REFERENCE_SAMPLES = 1024
 BASELINES = {name: configure(name) for name in DENOISERS if name not in LEARNED}
 METHODS = {name: denoiser for name, denoiser in BASELINES.items() if name != "mean"}
-METHODS["svgf-literal"] = configure("svgf", settings=LITERAL_SVGF)
 
 
 def tracks(arguments: argparse.Namespace, width: int, height: int) -> list[tuple[str, hushsplat.Scene, list]]:

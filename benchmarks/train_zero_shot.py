@@ -3,8 +3,9 @@
     python benchmarks/train_zero_shot.py -o weights.safetensors bonsai.splat flowers/lod-meta.json show.sog room.ply
 
 Our own scene is always among them, in several sizes and seeds. Chains are windows of pictures of several sizes: a
-third moves and turns at paces from a twentieth of a pixel to 12 pixels a frame, a third does so fast, a third is pieces
-of walks (our own scene) and of flights around a scene, at 24 to 300 frames a second.
+third moves and turns at paces from a twentieth of a pixel to 12 pixels a frame, a third does so fast (among it turns
+of 2° a frame), a third is pieces of walks (our own scene) and of flights around a scene, at 8 to 300 frames a second.
+Some chains stop, some start again after a rest, and some have a cut.
 `benchmarks/default_weights.py` measures what comes out. Weights are written after every round.
 """
 
@@ -24,9 +25,9 @@ from numpy.random import Generator
 import hushsplat
 from hushsplat import synth
 from hushsplat.engines.base import Engine, Scene, engine
-from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.home import orbit_scene
 from hushsplat.io.weights import read_weights, write_weights
+from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.training.chain_cameras import paced
 from hushsplat.training.joint_stage import windowed
 from hushsplat.training.zero_shot import RecordedChain, ZeroShotSettings, record, train_zero_shot
@@ -37,7 +38,10 @@ from hushsplat.types.track import Track
 
 LEAST_COVERED = 0.7  # of a window's pixels: empty views have nothing to train on
 STATIC_SHARE = 0.06
-STOP_SHARE = 0.15  # of the chains come to rest
+STOP_SHARE = 0.1  # of the chains come to rest
+RESTART_SHARE = 0.25  # of the chains rest first, for RESTED frames, and then move, slowly as often as fast
+CUT_SHARE = 0.1  # of the chains jump to another view
+RESTED = (20, 140)  # frames
 
 
 @dataclass(frozen=True)
@@ -51,12 +55,12 @@ class Kind:
 
 
 SLOW = Kind((144, 112), (400, 800, 1600), (0.05, 12.0), (24, 160))
-FAST = Kind((256, 168), (320, 400, 480), (1.5, 10.0), (40, 70))
+FAST = Kind((256, 168), (320, 400, 480), (1.5, 14.0), (24, 60))
 
 
 WALK_WINDOW_PX, WALK_VIEW_PX = (256, 168), (320, 400, 800)
 WALK_SECONDS = (12.0, 60.0)  # from the first room to the garden's end, or once around
-WALK_FPS = (24.0, 300.0)
+WALK_FPS = (8.0, 300.0)
 
 
 @dataclass(frozen=True)
@@ -113,9 +117,17 @@ def chain_of(drawing: Engine, scenery: Scenery, kind: Kind, rng: Generator) -> R
     frames = int(rng.integers(*kind.frames))
     pixels = 0.0 if rng.random() < STATIC_SHARE else float(np.exp(rng.uniform(*np.log(kind.pace_px))))
     cameras = paced(view, frames, pixels, float(np.median(depth[depth > 0])), rng)
-    if rng.random() < STOP_SHARE:
+    event = rng.random()
+    if event < STOP_SHARE:
         rest = int(frames * rng.uniform(0.2, 0.6))
         cameras = cameras[:rest] + [cameras[rest]] * (frames - rest)
+    elif event < STOP_SHARE + RESTART_SHARE:
+        cameras = [cameras[0]] * int(rng.integers(*RESTED)) + cameras[: RESTED[0]]
+    elif event < STOP_SHARE + RESTART_SHARE + CUT_SHARE:
+        other = scenery.views[int(rng.integers(len(scenery.views)))]
+        there = windowed(other.resized(int(rng.choice(kind.view_px))), kind.window_px, rng)
+        cut = frames // 2
+        cameras = cameras[:cut] + paced(there, frames - cut, pixels, float(np.median(depth[depth > 0])), rng)
     return record(drawing, scenery.scene, cameras, seed=int(rng.integers(1 << 30)))
 
 
@@ -143,15 +155,12 @@ def main() -> None:
         )
     losses: list[float] = []
 
-    def report(round_: int, step: int, loss: float, denoiser: DenoiserNetworks) -> None:
+    def report(round_: int, step: int, loss: float, weights: DenoiserWeights) -> None:
         losses.append(loss)
         if (step + 1) % 100 == 0:
-            gamma, seconds = denoiser.gate.gamma.item(), time.perf_counter() - begun
-            print(
-                f"round {round_ + 1} step {step + 1}: {np.mean(losses[-100:]):.5f}, γ {gamma:.2f}, {seconds:.0f} s",
-                flush=True,
-            )
-            write_weights(denoiser.to_weights(), arguments.output)
+            mean, seconds = np.mean(losses[-100:]), time.perf_counter() - begun
+            print(f"round {round_ + 1} step {step + 1}: {mean:.5f}, γ {weights.gamma:.2f}, {seconds:.0f} s", flush=True)
+            write_weights(weights, arguments.output)
 
     start = None if arguments.start is None else read_weights(arguments.start)
     settings = ZeroShotSettings(rounds=arguments.rounds, steps=arguments.steps, seed=arguments.seed)

@@ -64,7 +64,7 @@ def test_names_and_kinds_of_the_methods() -> None:
     assert BLENDED == ("exact", "reference")
     assert ACTIVE == ("hush", "hush-fast", "hush-best", "sorted")
     assert LEARNED == ("paper", "paper-zero-shot", "temporal", "temporal-zero-shot")
-    assert ("mean", "st-taa", "taa", "svgf", "svgf-tuned", *LEARNED) == DENOISERS
+    assert ("mean", "st-taa", "taa", "svgf", "svgf-literal", "svgf-tuned", *LEARNED) == DENOISERS
     assert set(METHODS) == {"raw", *BLENDED, *ACTIVE, *DENOISERS}
     for name, found in METHODS.items():
         assert method(name) is found and found.name == name and found.summary
@@ -132,7 +132,8 @@ def test_a_learned_denoiser_draws_a_scene_without_payload_zero_shot(weights: Den
 
 def test_settings_of_another_method_are_refused_by_name() -> None:
     with pytest.raises(
-        DenoiseError, match=r"^taa takes TaaSettings, got SvgfSettings; those belong to svgf, svgf-tuned\.$"
+        DenoiseError,
+        match=r"^taa takes TaaSettings, got SvgfSettings; those belong to svgf, svgf-literal, svgf-tuned\.$",
     ):
         configure("taa", settings=SvgfSettings())
     with pytest.raises(

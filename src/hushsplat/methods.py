@@ -11,6 +11,7 @@ from hushsplat.engines.base import Engine, engine
 from hushsplat.io.weights import default_weights, read_weights
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.settings import (
+    LITERAL_SVGF,
     PAPER,
     QUALITY,
     SORTED,
@@ -91,7 +92,10 @@ METHODS: dict[str, Method] = {
         Method("mean", "streaming", "mean over the frames of a still camera (Ref. N)", MeanSettings(), MEAN),
         Method("st-taa", "streaming", "forward-warped running mean of StochasticSplats", StTaaSettings(), ST_TAA),
         Method("taa", "streaming", "temporal anti-aliasing with variance clipping", TaaSettings(), TAA),
-        Method("svgf", "streaming", "SVGF as the paper adapted it", SvgfSettings(), SVGF),
+        Method("svgf", "streaming", "SVGF as the paper adapted it, short histories averaged", SvgfSettings(), SVGF),
+        Method(
+            "svgf-literal", "streaming", "SVGF in the paper's words: alpha is 0.02 at any length", LITERAL_SVGF, SVGF
+        ),
         Method("svgf-tuned", "streaming", "SVGF with constants tuned for the stream", TUNED_SVGF, SVGF),
         Method(
             "paper",
@@ -235,7 +239,7 @@ def denoiser(
     """A denoiser for any stochastic renderer: `image, state = it.step(observation, camera, state)`.
 
     Args:
-        name: mean, st-taa, taa, svgf, svgf-tuned, paper, paper-zero-shot, temporal or temporal-zero-shot.
+        name: mean, st-taa, taa, svgf, svgf-literal, svgf-tuned, paper, paper-zero-shot, temporal or temporal-zero-shot.
         weights: of a learned one: `DenoiserWeights` or a .safetensors file; None takes those of the package.
         settings: of its kind, such as `DenoiserSettings`; None takes its defaults.
         options: `threads` is used.

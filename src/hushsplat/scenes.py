@@ -64,7 +64,7 @@ def scene_argument(text: str, lod: int | None = None) -> NamedScene:
     if text == DEMO:
         return demo_scene()
     if not text.startswith(PREFIX):
-        return NamedScene(_file_name(Path(text)), load(text, lod=lod), False, Path(text), lod)
+        return NamedScene(scene_name(text), load(text, lod=lod), False, Path(text), lod)
     if lod is not None:
         raise SceneError(f"{text}: has no levels of detail; say how many surfels instead, such as synth:200k.")
     return NamedScene(text, room_and_garden(_count(text)), is_own=True)
@@ -86,9 +86,8 @@ def streamed_file(text: str) -> Path | None:
 
 def coarse_scene(text: str, streamed: StreamedSog) -> NamedScene:
     """A streamed scene in its coarsest level."""
-    return NamedScene(
-        _file_name(Path(text)), streamed.read(streamed.coarsest), False, streamed.path, max(streamed.coarsest)
-    )
+    coarsest = streamed.coarsest
+    return NamedScene(scene_name(text), streamed.read(coarsest), False, streamed.path, max(coarsest))
 
 
 def is_large(text: str) -> bool:
@@ -97,9 +96,22 @@ def is_large(text: str) -> bool:
     return path.exists() and bytes_on_disk(path) > LARGE_BYTES
 
 
-def _file_name(path: Path) -> str:
-    """The name of the file; of a piece that is only numbered, such as 3_0 of a streamed scene, its folder's too."""
+def scene_name(text: str) -> str:
+    """In tables: the file's name; of a streamed scene its folder's, of a piece that is only numbered (3_0) both."""
+    path = Path(text)
+    if text == DEMO or text.startswith(PREFIX):
+        return text.removesuffix(":")
+    if path.name == STREAMED:
+        return path.resolve().parent.name
     return path.name if any(map(str.isalpha, path.name)) else "/".join(path.parts[-2:])
+
+
+def scene_stamp(scene: NamedScene) -> str:
+    """Size and time of a scene's file, so that another one of the same name is another scene; empty of our own."""
+    if scene.file is None:
+        return ""
+    facts = scene.file.stat()
+    return f"{facts.st_size} {facts.st_mtime_ns}"
 
 
 def _count(text: str) -> int:

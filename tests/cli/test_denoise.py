@@ -132,7 +132,7 @@ def test_compare_draws_all_methods_beside_each_other(
 
 def test_help_lists_methods_views_and_switches(run: Run) -> None:
     text = "".join(run("render", "--help-all").stdout.split())
-    for name in (*METHODS, *SHOWN, "--denoiser.no-spatial-filter", "--denoiser.trust{learned,one,heuristic}"):
+    for name in (*METHODS, *SHOWN, "--denoiser.no-spatial-filter", "--denoiser.trust{learned,one,heuristic,constant}"):
         assert name in text
 
 

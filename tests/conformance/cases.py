@@ -122,6 +122,13 @@ CHECKED_WHOLE = (4, 7)  # moving, still: every view and every channel of the sta
 ABLATIONS: dict[str, dict[str, Any]] = {
     "trust-one": {"trust": "one"},
     "trust-heuristic": {"trust": "heuristic", "sigma": 4.0},
+    "trust-constant": {"trust": "constant", "constant_trust": 0.7},
+    "history-share": {"history": "share"},
+    "long-histories": {"history_px": 30.0},
+    "no-resample-clamp": {"resample_clamp": False},
+    "no-filter-lean": {"filter_lean": 0.0},
+    "error-floor": {"error_floor": 0.1},
+    "no-pooling": {"pooled_frames": 0.0},
     "no-spatial-filter": {"spatial_filter": False},
     "no-smoothing": {"smooth": False},
     "gate-0": {"gate": 0},

@@ -16,11 +16,10 @@ from hushsplat.types.errors import DenoiseError, RenderError
 from hushsplat.types.observation import Observation
 from hushsplat.types.options import RenderOptions
 
-NAMES = ["mean", "st-taa", "taa", "svgf", "svgf-tuned"]
+NAMES = ["mean", "st-taa", "taa", "svgf", "svgf-literal", "svgf-tuned"]
 BASELINES = {name: configure(name) for name in NAMES} | {
     "taa-short": configure("taa", settings=TaaSettings(cap_frames=3.0, gamma=0.3, far_depth=5.0)),
     "st-taa-short": configure("st-taa", settings=StTaaSettings(cap_frames=3.0, reach=0.2, far_depth=5.0)),
-    "svgf-literal": configure("svgf", settings=LITERAL_SVGF),
     "svgf-fed-back": configure(
         "svgf", settings=SvgfSettings(alpha=0.05, moments_alpha=0.2, sigma_luma=2.0, passes=3, kernel=5, feedback=True)
     ),

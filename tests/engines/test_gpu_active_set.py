@@ -26,7 +26,7 @@ def demo() -> Gaussians:
 
 
 def members(gpu, state, period: int) -> np.ndarray:
-    won_in = gpu.device.read(state.won_in, np.uint32)[: state.scene.count]
+    won_in = gpu.device.read(state.won_in, np.uint16)[: state.scene.count].astype(np.int64)
     return (won_in > 0) & (state.frame - won_in < period)
 
 
@@ -55,6 +55,23 @@ def test_members_leave_after_the_period(gpu) -> None:
         _, state = gpu.draw_active_set(denoiser, scene, away[1], Noise(frame=frame), state, OPTIONS)
     assert seen.any() and (seen & members(gpu, state, 2)).sum() < 0.1 * seen.sum()
     np.testing.assert_array_equal(members(gpu, first, 2), seen)  # a step leaves the state before it as it was
+
+
+def test_frames_are_counted_from_the_beginning_again(gpu) -> None:
+    """A set at the last frame number goes on as one at the first does."""
+    scene, denoiser = gpu.upload(demo()), configure("hush", settings=ActiveSetSettings(period=3))
+    pictures = []
+    for start in (0, 65_533):
+        state = None
+        for frame in range(5):
+            image, state = gpu.draw_active_set(denoiser, scene, TRACK.camera(frame), Noise(frame=frame), state, OPTIONS)
+            if frame == 0:  # the same set at another number: 65,534 instead of 1
+                won_in = gpu.device.read(state.won_in, np.uint16).copy()
+                won_in[won_in > 0] += start
+                state = replace(state, frame=1 + start, won_in=gpu.device.upload(won_in))
+        pictures.append(image.numpy().color)
+    assert state.frame == 3
+    assert psnr(*pictures) > 50  # not equal: the order within a bucket is not given
 
 
 def test_only_members_are_drawn(gpu) -> None:

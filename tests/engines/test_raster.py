@@ -1,5 +1,7 @@
 """Drawing with gradients: the same picture as the renderers, the same gradients as the twin in plain PyTorch."""
 
+import gc
+
 import numpy as np
 import pytest
 import torch
@@ -8,10 +10,12 @@ from torch import Tensor
 
 from hushsplat.api import render
 from hushsplat.engines.cpu import _engine
-from hushsplat.engines.torch.raster import Drawing, Rasterizer, SurfelTensors
+from hushsplat.engines.torch import ops
+from hushsplat.engines.torch.ops import Adam, check_device, ssim
+from hushsplat.engines.torch.raster import CALLS, Drawing, Rasterizer, SurfelTensors
 from hushsplat.engines.torch.raster_twin import Region, TwinOptions, draw_twin
 from hushsplat.types.camera import Camera
-from hushsplat.types.errors import RenderError
+from hushsplat.types.errors import RenderError, TrainingError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.options import RenderOptions
 
@@ -211,3 +215,50 @@ def test_errors() -> None:
     ellipsoids = Gaussians(surfels.means, np.ones((3, 3), np.float32), surfels.rotations, surfels.opacities, surfels.sh)
     with pytest.raises(RenderError, match=r"only surfels \(two scales\) can be drawn with gradients"):
         SurfelTensors.from_gaussians(ellipsoids)
+
+
+def test_a_tensor_on_a_device_without_kernels_is_refused_and_not_copied() -> None:
+    surfels = cloud(3)
+    elsewhere = SurfelTensors(*(tensor.to("meta") for tensor in surfels))
+    picture = torch.zeros(16, 16, 3, device="meta")
+    values = torch.zeros(3, 2, device="meta")
+    with pytest.raises(TrainingError, match="device 'meta': training runs on cpu; choose one of them"):
+        Rasterizer("center").draw(elsewhere, camera())
+    with pytest.raises(TrainingError, match="device 'meta': training runs on cpu"):
+        ssim(picture, picture)
+    with pytest.raises(TrainingError, match="device 'meta': training runs on cpu"):
+        Adam().step(values, values, (values, values), 0.1, [1.0, 1.0], 1)
+    with pytest.raises(TrainingError, match="the rasterizer: tensors lie on cpu and meta; move them to one device"):
+        Rasterizer("center").draw(surfels._replace(sh=elsewhere.sh), camera())
+    with pytest.raises(TrainingError, match="device 'toaster': training runs on cpu"):
+        check_device("toaster")
+
+
+def test_ops_are_chosen_by_the_device_of_their_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel for another device needs no change above the op; `meta` stands for that device."""
+    picture = torch.zeros(16, 16, 3)
+    asked: list[torch.device] = []
+
+    def elsewhere(color: torch.Tensor, target: torch.Tensor, threads: int) -> tuple[torch.Tensor, torch.Tensor]:
+        asked.append(color.device)
+        return color.new_empty(()), torch.empty_like(color)
+
+    monkeypatch.setattr(ops, "DEVICES", {"cpu", "meta"})
+    with torch.library._scoped_library("hushsplat", "FRAGMENT") as library:
+        library.impl("ssim", elsewhere, "Meta")
+        found = ssim(picture.to("meta"), picture.to("meta"))
+        assert found.device.type == "meta" and asked == [torch.device("meta")]
+    assert ssim(picture, picture).device.type == "cpu"
+
+
+def test_a_drawing_is_forgotten_with_its_graph() -> None:
+    surfels = cloud(3)
+    before = len(CALLS)
+    Rasterizer("pixel").draw(surfels, camera())
+    assert len(CALLS) == before  # no gradient can be asked for
+    drawing = Rasterizer("pixel").draw(leaves(surfels, torch.float32), camera())
+    assert len(CALLS) == before + 1
+    drawing.color.sum().backward()
+    del drawing
+    gc.collect()
+    assert len(CALLS) == before

@@ -15,10 +15,14 @@ from hushsplat.engines.torch.filter import (
     learned_ellipse,
     zero_shot_ellipse,
 )
+from hushsplat.spec.settings import DenoiserSettings
+
+LEAN = DenoiserSettings().filter_lean
 
 
-def ellipse(scale_x, scale_y, correlation):
-    made = ellipse_of(*(torch.tensor([[float(v)]], dtype=torch.float64) for v in (scale_x, scale_y, correlation)))
+def ellipse(scale_x, scale_y, correlation, lean=LEAN):
+    shape = (torch.tensor([[float(v)]], dtype=torch.float64) for v in (scale_x, scale_y, correlation))
+    made = ellipse_of(*shape, lean)
     return made.major_px.item(), made.minor_px.item(), made.cosine.item(), made.sine.item()
 
 
@@ -37,12 +41,15 @@ def test_axes_are_the_eigenvectors(shape):
     mean, radius = (scale_x + scale_y) / 2, (values[1] - values[0]) / 2
     turned = math.acos(min(1.0, abs(np.dot(vectors[:, 1], [cosine, sine]))))
     assert turned <= math.asin(mean / 32 / radius) / 2 + 1e-6
+    major, minor, cosine, sine = ellipse(*shape, lean=0.0)  # the paper's
+    assert abs(np.dot(vectors[:, 1], [cosine, sine])) == pytest.approx(1, abs=1e-9)
 
 
 def test_upright_kernels_stand_upright_and_isotropic_ones_lie_along_x():
     assert ellipse(1, 3, 0) == pytest.approx((3, 1, 0, 1), abs=2e-6)
     assert ellipse(3, 1, 0) == pytest.approx((3, 1, 1, 0), abs=2e-6)
     assert ellipse(2, 2, 0) == pytest.approx((2, 2, 1, 0), abs=2e-6)
+    assert ellipse(2, 2, 0, lean=0.0) == pytest.approx((2, 2, 1, 0), abs=2e-6)
 
 
 def test_the_direction_is_continuous_around_the_isotropic_kernel():
@@ -50,7 +57,7 @@ def test_the_direction_is_continuous_around_the_isotropic_kernel():
     angle = torch.linspace(0, 2 * math.pi, 20001, dtype=torch.float64)
     for radius in (0.2, 0.05):  # around 2, the singular point at 2 / 32 being inside of the first circle only
         scale_x, scale_y = 2 + radius * angle.cos(), 2 - radius * angle.cos()
-        made = ellipse_of(scale_x[None], scale_y[None], (radius * angle.sin() / (scale_x * scale_y).sqrt())[None])
+        made = ellipse_of(scale_x[None], scale_y[None], (radius * angle.sin() / (scale_x * scale_y).sqrt())[None], LEAN)
         line = torch.stack([made.cosine**2 - made.sine**2, 2 * made.cosine * made.sine])  # of the doubled angle
         assert line.diff(dim=-1).abs().max() < 0.01
 
@@ -60,7 +67,7 @@ def test_the_direction_is_continuous_around_the_isotropic_kernel():
 )
 def test_no_payload_breaks_the_kernel(view):
     for dtype in (torch.float32, torch.float64):
-        made = learned_ellipse(torch.tensor(view, dtype=dtype).expand(3, 3, 4))
+        made = learned_ellipse(torch.tensor(view, dtype=dtype).expand(3, 3, 4), LEAN)
         assert (made.minor_px >= 1e-4).all()
         assert (made.major_px >= made.minor_px).all()
         torch.testing.assert_close(made.cosine**2 + made.sine**2, torch.ones(3, 3, dtype=dtype))
@@ -71,11 +78,11 @@ def test_no_payload_breaks_the_kernel(view):
 
 def test_the_payload_sets_the_axes():
     view = torch.tensor([1.5, 0.5, 0.3, -1.0], dtype=torch.float64)
-    made = learned_ellipse(view.expand(4, 5, 4))
+    made = learned_ellipse(view.expand(4, 5, 4), LEAN)
     floor = math.log1p(math.exp(-1))
     expected = ellipse(0.5 + floor, 1.5 + floor, math.tanh(0.3))
     assert tuple(made.stacked()[2, 3].tolist()) == pytest.approx(expected)
-    below = learned_ellipse(torch.tensor([-2.0, -3.0, 0.0, 1.0], dtype=torch.float64).expand(4, 5, 4))
+    below = learned_ellipse(torch.tensor([-2.0, -3.0, 0.0, 1.0], dtype=torch.float64).expand(4, 5, 4), LEAN)
     assert below.minor_px[0, 0].item() == pytest.approx(math.log1p(math.e), abs=2e-6)
 
 
@@ -108,7 +115,7 @@ def test_pyramid_sizes_and_means(height, width):
 def test_a_constant_picture_is_unchanged(height, width):
     torch.manual_seed(0)
     color = torch.tensor([0.3, -0.2, 0.7]).expand(height, width, 3)
-    made = learned_ellipse(torch.randn(height, width, 4) * 4)
+    made = learned_ellipse(torch.randn(height, width, 4) * 4, LEAN)
     torch.testing.assert_close(filter_color(color, made), color)
 
 
@@ -181,7 +188,7 @@ def test_the_filter_is_its_definition():
     color = rng.random((height, width, 3))
     scale_x, scale_y = rng.uniform(0.05, 14, (2, height, width))
     correlation = rng.uniform(-0.99, 0.99, (height, width))
-    made = ellipse_of(*(torch.tensor(v) for v in (scale_x, scale_y, correlation)))
+    made = ellipse_of(*(torch.tensor(v) for v in (scale_x, scale_y, correlation)), LEAN)
     filtered = filter_color(torch.tensor(color), made).numpy()
     for y in range(height):
         for x in range(0, width, 3):
@@ -192,7 +199,7 @@ def test_the_filter_is_its_definition():
 def test_float32_positions_do_not_lose_digits_on_the_right_of_a_wide_picture():
     torch.manual_seed(0)
     color = torch.rand(3, 3000, 3, dtype=torch.float64)
-    made = learned_ellipse(torch.rand(3, 3000, 4, dtype=torch.float64) * 2)
+    made = learned_ellipse(torch.rand(3, 3000, 4, dtype=torch.float64) * 2, LEAN)
     rounded = Ellipse(*(value.float() for value in vars(made).values()))
     difference = filter_color(color.float(), rounded) - filter_color(color, made)
     assert difference.abs().max() < 1e-6  # 7e-6 if places were kept as one number

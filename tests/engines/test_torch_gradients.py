@@ -9,7 +9,7 @@ from torch.func import functional_call
 from hushsplat.engines.torch.accumulate import accumulate
 from hushsplat.engines.torch.colour import rgb_from_ycocg, ycocg_from_rgb
 from hushsplat.engines.torch.filter import Ellipse, binomial_blur, ellipse_of, filter_color, learned_ellipse
-from hushsplat.engines.torch.gate import Gate, luma_variance, standard_error
+from hushsplat.engines.torch.gate import Gate, luma_variance, pooled, standard_error
 from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.engines.torch.pipeline import step
 from hushsplat.engines.torch.reproject import reproject
@@ -92,12 +92,12 @@ def parts(ellipse: Ellipse):
 )
 def test_ellipse(scale_x, scale_y, correlation):
     shape = tuple(constant(value) for value in (scale_x, scale_y, correlation))
-    assert gradcheck(lambda *values: parts(ellipse_of(*values)), shape)
+    assert gradcheck(lambda *values: parts(ellipse_of(*values, CONFIG.filter_lean)), shape)
 
 
 def test_ellipse_at_random_places():
     shape = (leaf(4, 5, low=0.1, high=8), leaf(4, 5, low=0.1, high=8, seed=1), leaf(4, 5, low=-0.95, high=0.95, seed=2))
-    assert gradcheck(lambda *values: parts(ellipse_of(*values)), shape)
+    assert gradcheck(lambda *values: parts(ellipse_of(*values, CONFIG.filter_lean)), shape)
 
 
 def test_blur():
@@ -106,23 +106,27 @@ def test_blur():
 
 def test_filter_at_random_places():
     view = leaf(HEIGHT, WIDTH, 4, low=0.1, high=4.0, seed=4)
-    assert gradcheck(lambda c, v: filter_color(c, learned_ellipse(v)), (leaf(HEIGHT, WIDTH, 3), view), fast_mode=True)
+    assert gradcheck(
+        lambda c, v: filter_color(c, learned_ellipse(v, CONFIG.filter_lean)),
+        (leaf(HEIGHT, WIDTH, 3), view),
+        fast_mode=True,
+    )
     small = leaf(3, 4, 4, low=0.1, high=4.0, seed=5)
-    assert gradcheck(lambda v: filter_color(leaf(3, 4, 1).detach(), learned_ellipse(v)), (small,))
+    assert gradcheck(lambda v: filter_color(leaf(3, 4, 1).detach(), learned_ellipse(v, CONFIG.filter_lean)), (small,))
 
 
 def test_filter_at_the_isotropic_kernel():
     """V0 = V1 and V2 = 0: probes lie on pixel rows, so the level must be above 0, whose bilinear kinks are there."""
     view = torch.tensor([0.7, 0.7, 0.0, 1.1], dtype=torch.float64).repeat(3, 4, 1).requires_grad_()
     color = leaf(3, 4, 1).detach()
-    minor = learned_ellipse(view).minor_px
+    minor = learned_ellipse(view, CONFIG.filter_lean).minor_px
     assert (minor > 2).all() and (minor < 4).all()
-    assert gradcheck(lambda v: filter_color(color, learned_ellipse(v)), (view,))
+    assert gradcheck(lambda v: filter_color(color, learned_ellipse(v, CONFIG.filter_lean)), (view,))
 
 
 def test_gradients_at_the_isotropic_kernel_are_of_ordinary_size():
     view = torch.tensor([0.0, 0.0, 0.0, 1.85], dtype=torch.float64).repeat(24, 24, 1).requires_grad_()
-    filter_color(leaf(24, 24, 3), learned_ellipse(view)).sum().backward()
+    filter_color(leaf(24, 24, 3), learned_ellipse(view, CONFIG.filter_lean)).sum().backward()
     assert view.grad.isfinite().all()
     assert view.grad.abs().max() < 100
 
@@ -142,7 +146,7 @@ def test_gate():
 
     def run(squared, luma, frames, gamma):
         variance = luma_variance(squared, luma)
-        error = standard_error(variance, frames)
+        error = standard_error(pooled(variance, squared, luma, frames, CONFIG), frames, CONFIG)
         return functional_call(gate, {"gamma": gamma}, (error, frames, CONFIG)), error
 
     luma = leaf(3, 4, low=0.2, high=0.6)
@@ -185,7 +189,8 @@ def test_whole_step(denoiser, moving, settings):
 def test_every_parameter_and_the_payload_get_a_gradient(denoiser, moving):
     camera, observation, state = moving
     observation.neural_view.requires_grad_()
-    frame, _ = step(denoiser, observation, camera, state, CONFIG)
+    config = DenoiserSettings(history="share")  # a length that is longer than the history has no gradient
+    frame, _ = step(denoiser, observation, camera, state, config)
     frame.views["composite"].square().sum().backward()
     for name, parameter in denoiser.named_parameters():
         assert parameter.grad.abs().max() > 0, name

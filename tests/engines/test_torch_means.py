@@ -9,11 +9,12 @@ import torch
 from made_frames import camera_at, random_state
 
 from hushsplat.engines.torch.accumulate import accumulate
-from hushsplat.engines.torch.gate import Gate, luma_variance, standard_error
+from hushsplat.engines.torch.gate import Gate, luma_variance, pooled, standard_error
 from hushsplat.engines.torch.reproject import reproject
 from hushsplat.engines.torch.smooth import smoothed
 from hushsplat.engines.torch.stabilise import neighbourhood_range, stabilise
 from hushsplat.engines.torch.tensors import History
+from hushsplat.engines.torch.trust import least_frames, used_trust
 from hushsplat.spec.settings import PAPER, DenoiserSettings
 
 CONFIG = DenoiserSettings()
@@ -81,9 +82,9 @@ def test_gate_by_hand():
     with torch.no_grad():
         gate.gamma.fill_(4.0)
     frames, variance = picture(16, 1, 128), picture(0.04, 0.04, 0.0)
-    g = gate(standard_error(variance, frames), frames, PAPER).flatten().tolist()
-    assert g[0] == pytest.approx(1 - (1 - math.exp(-2)) * (1 - 4 * 0.04 / math.sqrt(0.0401 * 16.0001)))
-    assert g[1] == pytest.approx(1 - (1 - math.exp(-1 / 8)) * (1 - 4 * 0.04 / math.sqrt(0.0401 * 1.0001)))
+    g = gate(standard_error(variance, frames, PAPER), frames, PAPER).flatten().tolist()
+    assert g[0] == pytest.approx(1 - (1 - math.exp(-2)) * (1 - 4 * math.sqrt(0.04 / 16.0001)))
+    assert g[1] == pytest.approx(1 - (1 - math.exp(-1 / 8)) * (1 - 4 * math.sqrt(0.04 / 1.0001)))
     assert g[2] == pytest.approx(math.exp(-16))
     unsure = gate(picture(1.4), picture(50), PAPER)  # γ · err beyond 1
     assert unsure.item() == 1
@@ -134,14 +135,14 @@ def test_gamma_has_a_minimum_but_can_leave_it():
 def test_the_error_of_a_constant_is_nothing_in_float32():
     luma = torch.rand(100, 100) * 3
     for rounding in (-1e-7, 0, 1e-7):  # what another order of operations may leave
-        error = standard_error(luma_variance(luma * luma * (1 + rounding), luma), torch.ones(100, 100))
+        error = standard_error(luma_variance(luma * luma * (1 + rounding), luma), torch.ones(100, 100), CONFIG)
         assert (error < 3e-4).all()
     assert luma_variance(torch.tensor([[0.29]]), torch.tensor([[0.5]])).item() == pytest.approx(0.04, abs=1e-6)
 
 
 def test_standard_error_is_the_usual_one_and_its_slope_has_a_limit():
     variance = picture(0.04, 1e-4, 1e-12, 0).requires_grad_()
-    error = standard_error(variance, picture(4, 4, 4, 4))
+    error = standard_error(variance, picture(4, 4, 4, 4), CONFIG)
     error.sum().backward()
     assert error[0].item() == pytest.approx(math.sqrt(0.04 / 4), rel=2e-3)
     assert error[1].item() == pytest.approx(math.sqrt(1e-4 / 4 / 2), rel=1e-4)
@@ -211,3 +212,36 @@ def test_stabilise_is_bypassed_when_static_or_switched_off(history):
     assert torch.equal(stabilise(composite, history, DenoiserSettings(stabilise=False)), expected)
     assert not torch.equal(stabilise(composite, history, CONFIG), expected)
     assert (stabilise(composite, history, CONFIG) >= 0).all()
+
+
+def test_variance_of_short_histories_is_pooled_by_hand():
+    """Against loops over pixels: one frame has no variance of its own, after `pooled_frames` it has nothing else."""
+    rng = np.random.default_rng(3)
+    luma, spread = rng.normal(size=(4, 5)), rng.uniform(0, 0.2, (4, 5))
+    squared, earlier = luma**2 + spread, np.tile([0.0, 2.0, 4.0, 8.0, 100.0], (4, 1))
+    found = pooled(*map(torch.from_numpy, (spread, squared, luma, earlier)), DenoiserSettings(pooled_frames=8.0))
+    for y in range(4):
+        for x in range(5):
+            near = [(min(max(y + j, 0), 3), min(max(x + i, 0), 4)) for j in (-1, 0, 1) for i in (-1, 0, 1)]
+            around = np.mean([squared[at] for at in near]) - np.mean([luma[at] for at in near]) ** 2
+            share = max(0.0, 1 - earlier[y, x] / 8)
+            assert found[y, x].item() == pytest.approx(share * around + (1 - share) * spread[y, x])
+    assert torch.equal(
+        pooled(*map(torch.from_numpy, (spread, squared, luma, earlier)), PAPER), torch.from_numpy(spread)
+    )
+
+
+def test_trust_as_a_share_and_as_a_length():
+    trust, frames = picture(0.9, 0.9, 0.5, 1.0, 0.0), picture(128, 4, 128, 50, 50)
+    assert torch.equal(used_trust(trust, frames, picture(5, 5, 5, 5, 5), PAPER), trust)
+    kept = frames * used_trust(trust, frames, picture(0, 0, 0, 0, 0), CONFIG)  # min(n, t / (1 - t))
+    assert kept.flatten().tolist() == pytest.approx([9, 4, 1, 50, 0], rel=1e-4)
+    kept = frames * used_trust(trust, frames, picture(20, 20, 20, 20, 20), CONFIG)
+    assert kept.flatten().tolist() == pytest.approx([20, 4, 20, 50, 20], rel=1e-4)
+
+
+@pytest.mark.parametrize(("motion_px", "frames"), [(0.0, 128.0), (0.06, 1 / (1 / 128 + 0.03)), (4.0, 0.498)])
+def test_slow_motion_keeps_a_history_of_some_pixels(motion_px, frames):
+    compressed = picture(motion_px / (motion_px + 20))
+    assert least_frames(compressed, DenoiserSettings(history_px=2.0)).item() == pytest.approx(frames, rel=1e-3)
+    assert least_frames(compressed, DenoiserSettings(history_px=0.0)).item() == 0

@@ -5,7 +5,7 @@ import pytest
 import torch
 from made_frames import camera_at, plane_color, plane_observation, plane_points, random_state
 
-from hushsplat.engines.torch.reproject import catmull_rom, fill_holes, reproject
+from hushsplat.engines.torch.reproject import fill_holes, reproject, resample
 from hushsplat.engines.torch.tensors import TensorState
 from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.types.camera import Camera
@@ -162,13 +162,13 @@ def test_catmull_rom_reproduces_parabolas_and_any_whole_motion():
     values = (0.3 * column**2 + column + 2).expand(3, 12)[..., None]  # rising, so that the clamp does nothing
     shift = torch.zeros(3, 12, 2, dtype=torch.float64)
     shift[..., 0] = 1.3
-    moved = catmull_rom(values.contiguous(), shift)[:, 1:9, 0]  # the taps of the others are clamped
+    moved = resample(values.contiguous(), shift)[:, 1:9, 0]  # the taps of the others are clamped
     place = column[1:9] + 1.3
     torch.testing.assert_close(moved, (0.3 * place**2 + place + 2).expand(3, 8))
 
     picture = torch.rand(6, 7, 2, dtype=torch.float64)
     shift = torch.tensor([2.0, -3.0], dtype=torch.float64).expand(6, 7, 2)
-    moved = catmull_rom(picture, shift)
+    moved = resample(picture, shift)
     torch.testing.assert_close(moved[3:, :5], picture[:3, 2:])
     torch.testing.assert_close(moved[0, 6], picture[0, 6])  # clamped to the edge
 
@@ -177,9 +177,9 @@ def test_catmull_rom_never_overshoots():
     torch.manual_seed(0)
     picture = (torch.rand(20, 20, 3) > 0.5).float() * 100
     shift = torch.rand(20, 20, 2) * 6 - 3
-    moved = catmull_rom(picture, shift)
+    moved = resample(picture, shift)
     assert moved.min() >= 0 and moved.max() <= 100
     step = torch.zeros(1, 8, 1)
     step[:, 4:] = 1
     half = torch.tensor([0.5, 0.0]).expand(1, 8, 2)
-    torch.testing.assert_close(catmull_rom(step, half)[0, :, 0], torch.tensor([0, 0, 0, 0.5, 1, 1, 1, 1]))
+    torch.testing.assert_close(resample(step, half)[0, :, 0], torch.tensor([0, 0, 0, 0.5, 1, 1, 1, 1]))

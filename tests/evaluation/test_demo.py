@@ -87,6 +87,7 @@ def test_compare_does_the_same_for_anybody(tmp_path: Path, capsys: pytest.Captur
     assert "synth:2k has no payload for temporal; temporal-zero-shot draws it." in capsys.readouterr().err
 
 
-def test_a_piece_that_is_only_numbered_is_named_with_its_folder() -> None:
-    assert scenes._file_name(Path("data/showroom/3_0")) == "showroom/3_0"
-    assert scenes._file_name(Path("data/garden.ply")) == "garden.ply"
+def test_a_piece_that_is_only_numbered_is_named_with_its_folder_and_a_streamed_scene_by_it() -> None:
+    assert scenes.scene_name("data/flowers/lod-meta.json") == "flowers"
+    assert scenes.scene_name("data/showroom/3_0") == "showroom/3_0"
+    assert scenes.scene_name("data/garden.ply") == "garden.ply"

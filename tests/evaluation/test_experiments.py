@@ -12,25 +12,28 @@ import numpy as np
 import pytest
 
 import hushsplat
-from hushsplat.cli.evaluate import Evaluate, _for_scene
+from hushsplat import jobs
+from hushsplat.cli.evaluate import Evaluate, _for_scene, scene_names
 from hushsplat.cli.main import main
-from hushsplat.evaluation import draw_jobs, jobs
+from hushsplat.evaluation import draw_jobs
 from hushsplat.evaluation.experiments import (
-    SIGMAS,
+    SEARCHED,
     FrameSelection,
     ablation_methods,
-    best_sigma,
+    best_of_searched,
+    equal_time_frames,
     methods_of,
     static_tasks,
     still_rows,
     track_rows,
     track_shot,
+    with_seeds,
 )
-from hushsplat.evaluation.jobs import digest
 from hushsplat.evaluation.plan import EvaluationOptions, Plan, Scores, Task
 from hushsplat.evaluation.results import read_results
 from hushsplat.evaluation.shots import Method, SceneSource, Shot
 from hushsplat.io.weights import default_weights
+from hushsplat.jobs import Processes, digest
 from hushsplat.scenes import scene_argument
 from hushsplat.spec.settings import PAPER, DenoiserSettings
 from hushsplat.synth import home_camera
@@ -56,6 +59,9 @@ def test_every_tenth_frame_counts_and_the_rest_is_history() -> None:
     assert shot.fps == pytest.approx(30.0)
     assert track_shot(SCENE, "ring", track, FrameSelection(None, 10, 2)).scored == (9, 19)
     assert track_shot(SCENE, "ring", track, FrameSelection(None, 1)).scored == tuple(range(30))
+    by_rate = track_shot(SCENE, "ring", track, FrameSelection(300.0))
+    assert by_rate.scored == shot.scored  # 30 frames a second if --every is not given
+    assert track_shot(SCENE, "ring", track, FrameSelection(None)).scored == tuple(range(30))
     with pytest.raises(EvaluationError, match="ring: has 30 frames, so no 31th one; lower --every or raise --fps"):
         track_shot(SCENE, "ring", track, FrameSelection(None, 31))
     with pytest.raises(EvaluationError, match="--every and --frames must be at least 1, got 0 and None"):
@@ -77,7 +83,10 @@ def test_still_rows_are_means_over_views() -> None:
     camera = moving().cameras[0]
     shots = [Shot(SCENE, name, (camera,) * 128, (127,)) for name in "ab"]
     tasks = static_tasks(shots, [method, reference])
-    assert [task.frames for task in tasks] == [(15, 97, 127), (0,)] * 2
+    assert [task.frames for task in tasks] == [(15, 127), (0,)] * 2
+    tasks = static_tasks(shots, [method, reference], equal_time_frames({"st-taa": 2.88, "temporal": 3.75}))
+    assert [task.frames for task in tasks] == [(15, 97, 127), (0,)] * 2  # the paper's times, the paper's 98
+    assert equal_time_frames({"st-taa": 4.0, "paper": 3.0}) == {"paper": 128}
     values = [[20.0, 26.0, 27.0], [31.0], [22.0, 28.0, 29.0], [33.0]]
     rows = still_rows("static", [Scores(t, {"psnr": v}, {}) for t, v in zip(tasks, values, strict=True)])
     assert [(row["method"], row["frames"], row["views"], row["psnr"]) for row in rows] == [
@@ -88,15 +97,17 @@ def test_still_rows_are_means_over_views() -> None:
     ]
 
 
-def test_of_the_heuristic_trusts_the_best_over_all_tracks_stays() -> None:
-    labels = [f"trust heuristic, σ = {sigma:g}" for sigma in SIGMAS]
+def test_of_the_searched_trusts_the_best_over_all_tracks_stay() -> None:
+    heuristic, constant = (list(labels) for labels in SEARCHED.values())
+    assert heuristic[0] == "trust heuristic, σ = 0.05" and "trust constant, t = 0.9" in constant
     rows = [{"method": "full", "psnr": 30.0}]
-    for values in ((20.0, 21.0, 25.0, 24.0, 23.0, 22.0), (20.0, 21.0, 22.0, 24.0, 23.0, 22.0)):
-        rows += [{"method": label, "psnr": psnr} for label, psnr in zip(labels, values, strict=True)]
+    for first in (25.0, 22.0):  # the first is best on one track, the fourth on both together
+        rows += [{"method": label, "psnr": {0: first, 3: 24.0}.get(n, 20.0)} for n, label in enumerate(heuristic)]
+        rows += [{"method": label, "psnr": 21.0 + (n == 2)} for n, label in enumerate(constant)]
     notes: list[str] = []
-    kept, _ = best_sigma(rows, [], notes)
-    assert [row["method"] for row in kept] == ["full", labels[3], labels[3]]
-    assert "σ = 10: 24.00" in notes[0] and "best of 6" in notes[0]
+    kept, _ = best_of_searched(rows, [], notes)
+    assert [row["method"] for row in kept] == ["full", *(heuristic[3], constant[2]) * 2]
+    assert "σ = 0.5: 24.00" in notes[0] and "best of 10" in notes[0] and "t = 0.7: 22.00" in notes[1]
 
 
 def test_a_scene_without_payload_is_drawn_zero_shot_and_a_note_says_so() -> None:
@@ -120,10 +131,34 @@ def test_the_mean_of_many_samples_comes_near_exact_and_frames_are_independent(tm
     shot = moving()
     methods = [Method("mean", "mean", samples=256), Method("raw", "raw"), Method("exact", "exact")]
     plan = Plan(tuple(Task(shot, method, shot.scored) for method in methods), EvaluationOptions(("psnr",)))
-    mean, raw, exact = (found.values["psnr"] for found in plan.run(tmp_path, 1))
+    mean, raw, exact = (found.values["psnr"] for found in plan.run(tmp_path, Processes(1)))
     assert np.mean(raw) + 3 < np.mean(mean) < np.mean(exact) + 0.5
     alone = Plan((Task(shot, methods[1], shot.scored[1:]),), EvaluationOptions(("psnr",)))
-    assert alone.run(tmp_path / "alone", 1)[0].values["psnr"] == raw[1:]
+    assert alone.run(tmp_path / "alone", Processes(1))[0].values["psnr"] == raw[1:]
+
+
+def test_samples_in_the_order_of_centres_come_near_the_reference(tmp_path: Path) -> None:
+    shot = moving()
+    by_center = methods_of(("ss-1", "ss-4"), scene_argument("synth:2k"), 0, [])
+    assert [(method.label, method.samples, method.order) for method in by_center] == [
+        ("ss-1", 1, "center"),
+        ("ss-4", 4, "center"),
+    ]
+    methods = [*by_center, replace(by_center[1], label="many", samples=1024), Method("pixel", "mean", samples=1024)]
+    plan = Plan(tuple(Task(shot, method, shot.scored) for method in methods), EvaluationOptions(("psnr",)))
+    one, four, many, by_pixel = (np.mean(found.values["psnr"]) for found in plan.run(tmp_path, Processes(1)))
+    assert four - one == pytest.approx(6.0, abs=0.7)  # a quarter of the variance
+    assert many > by_pixel + 3  # its limit is the reference itself
+
+
+def test_the_target_may_be_drawn_of_another_scene(tmp_path: Path) -> None:
+    shot = moving()
+    other = replace(shot, target=SceneSource("synth:1k", None, "synth:1k"))
+    exact = Method("reference", "reference")
+    same = Plan((Task(shot, exact, shot.scored),), EvaluationOptions(("psnr",))).run(tmp_path / "a", Processes(1))
+    else_ = Plan((Task(other, exact, shot.scored),), EvaluationOptions(("psnr",))).run(tmp_path / "b", Processes(1))
+    assert same[0].values["psnr"] == [100.0, 100.0]
+    assert all(value is not None and value < 40 for value in else_[0].values["psnr"])
 
 
 def test_ref_n_is_the_mean_of_blocks_with_noise_of_their_own() -> None:
@@ -143,23 +178,53 @@ def test_a_still_camera_shows_the_same_flicker_as_its_noise(tmp_path: Path) -> N
     camera = Camera.look_at((0, -1, -3), (0, -1, 0), width=32, height=24)
     shot = Shot(SCENE, "view", (camera,) * 16, (15,))
     tasks = tuple(Task(shot, Method(name, name), (15,)) for name in ("raw", "mean", "reference"))
-    raw, mean, reference = Plan(tasks, EvaluationOptions(("psnr", "flicker"))).run(tmp_path, 1)
+    raw, mean, reference = Plan(tasks, EvaluationOptions(("psnr", "flicker"))).run(tmp_path, Processes(1))
     assert raw.values["flicker"][0] > 8 * mean.values["flicker"][0] > 0
     assert reference.values == {"psnr": [100.0], "flicker": [0.0]}
 
 
-def test_weights_of_the_scene_are_for_hush_and_others_for_zero_shot() -> None:
+def test_weights_of_a_scene_are_for_methods_with_payload_and_others_for_zero_shot() -> None:
     own, foreign = default_weights(), default_weights()
-    methods = [
-        Method("a", "temporal", DenoiserSettings()),
-        Method("b", "temporal-zero-shot", DenoiserSettings()),
-        Method("raw", "raw"),
+    names = ("paper", "temporal", "paper-zero-shot", "temporal-zero-shot", "raw")
+    methods = [Method(name, name, DenoiserSettings()) for name in names]
+    other = replace(moving(), scene=replace(SCENE, name="other"))
+    tasks = tuple(Task(shot, method, (3,)) for shot in (moving(), other) for method in methods)
+    options = EvaluationOptions(("psnr",), weights={SCENE.name: own}, zero_shot_weights={SCENE.name: foreign})
+    given = [jobs[0].weights for jobs in Plan(tasks, options).draws]
+    assert all(a is b for a, b in zip(given, [own, own, foreign, foreign, *[None] * 6], strict=True))
+
+
+def test_means_over_seeds_have_a_confidence_interval(tmp_path: Path) -> None:
+    shot = moving()
+    methods = with_seeds([Method("raw", "raw"), Method("exact", "exact")], 3)
+    assert [(method.name, method.seed) for method in methods] == [("raw", 0), ("raw", 1), ("raw", 2), ("exact", 0)]
+    plan = Plan(tuple(Task(shot, method, shot.scored) for method in methods), EvaluationOptions(("psnr",)))
+    scores = plan.run(tmp_path, Processes(1))
+    by_seed = [np.mean(one.values["psnr"]) for one in scores[:3]]
+    assert len(set(by_seed)) == 3
+    (raw, exact), (series, _) = track_rows("navigation", scores)
+    assert raw["psnr"] == pytest.approx(np.mean(by_seed)) and raw["seeds"] == 3
+    assert raw["psnr_ci95"] == pytest.approx(4.303 * np.std(by_seed, ddof=1) / np.sqrt(3))
+    assert series["psnr"][0] == pytest.approx(np.mean([one.values["psnr"][0] for one in scores[:3]]))
+    assert "seeds" not in exact and "psnr_ci95" not in exact
+    still = [
+        Scores(replace(one.task, frames=(0,)), {"psnr": [value]}, {})
+        for one, value in zip(scores, (1.0, 2.0, 6.0, 9.0), strict=True)
     ]
-    tasks = tuple(Task(moving(), method, (3,)) for method in methods)
-    draws = Plan(tasks, EvaluationOptions(("psnr",), weights=own, zero_shot_weights=foreign)).draws
-    assert draws[0][0].weights is own
-    assert draws[1][0].weights is foreign
-    assert draws[2][0].weights is None
+    assert [(row["psnr"], row.get("psnr_ci95")) for row in still_rows("static", still)] == [
+        (3.0, pytest.approx(4.303 * np.sqrt(7 / 3))),
+        (9.0, None),
+    ]
+
+
+def test_scenes_of_one_name_are_named_by_their_folders() -> None:
+    streamed = [f"data/{name}/lod-meta.json" for name in ("flowers", "wall")]
+    assert scene_names([*streamed, "synth:1k", "demo:"]) == ["flowers", "wall", "synth:1k", "demo"]
+    assert scene_names(["runs/a/stage4.ply", "runs/b/stage4.ply", "c.ply"]) == ["a", "b", "c.ply"]
+    assert scene_names(["runs/a/one.ply", "old/a/one.ply", "runs/a/two.ply"])[2] == "two.ply"
+    assert len(set(scene_names(["runs/a/one.ply", "old/a/one.ply"]))) == 2
+    with pytest.raises(EvaluationError, match=r"garden\.ply: is given twice; give each scene once"):
+        scene_names(["garden.ply", "garden.ply"])
 
 
 def test_jobs_are_named_by_all_that_matters() -> None:
@@ -188,12 +253,16 @@ def test_tracks_end_to_end(
     words = ["evaluate", experiment, *scenes, "--track", *tracks, "--ref-samples", "4", *SMALL]
     assert main([*words, "-o", str(output), "--workers", "1", "--metrics", "psnr", "ssim", "flicker"]) == 0
     found = read_results(output)
+    if experiment == "navigation":
+        assert {"hush", "paper-zero-shot"} <= {row["method"] for row in found.rows}
     assert {(row["scene"], row["track"]) for row in found.rows} == set(product(scenes, tracks))
     assert all(row["frames"] == 2 and 0 < row["psnr"] <= 100 for row in found.rows)
     assert found.command.startswith(f"hushsplat evaluate {experiment} {' '.join(scenes)} --output")
     assert found.missing == {} and found.versions["hushsplat"] == hushsplat.__version__
     assert {asset["kind"] for asset in found.assets} == {"frame", "expected", "view", "video"}
     assert all(found.asset_path(asset).is_file() for asset in found.assets)
+    views = {asset["name"] for asset in found.assets if asset["kind"] == "view"}
+    assert {"trust_s", "accumulated-4", "denoised-4", "composite-4"} <= views and "accumulated-64" not in views
     assert not (tmp_path / "out.files" / "frames").exists()
     out, _ = capsys.readouterr()
     assert f"mean over {len(scenes) * len(tracks)} track" in out and "PSNR" in out and "hushsplat report" in out
@@ -218,6 +287,20 @@ def test_views_end_to_end(
     assert all(row["views"] == 2 for row in found.rows)
 
 
+def test_several_frame_rates_and_seeds_in_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "out.json"
+    words = ["evaluate", "navigation", "synth:1k", "--methods", "raw", "hush", "--fps", "10", "30", "--seeds", "2"]
+    size = ("--width", "48", "--height", "32", "--frames", "3", "--metrics", "psnr", "gradient_energy", "tpsnr")
+    assert main([*words, *size, "-o", str(output), "--workers", "1", "--quiet"]) == 0
+    found = read_results(output)
+    assert [(row["method"], row["track"], row["fps"], row["seeds"]) for row in found.rows] == [
+        (name, f"walk, {fps} fps", fps, 2) for fps in (10, 30) for name in ("raw", "hush")
+    ]
+    assert all(row["psnr_ci95"] >= 0 and row["tpsnr"] > 0 and row["gradient_energy"] > 0 for row in found.rows)
+    assert found.rows[1]["psnr"] > found.rows[0]["psnr"] + 10  # hush
+    assert "navigation at 30 frames a second: mean over 1 track" in capsys.readouterr().out
+
+
 def rows_of(path: Path) -> list:
     return [json.loads(path.read_text())[key] for key in ("rows", "series")]
 
@@ -232,7 +315,7 @@ def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from hushsplat.cli.main import main
-from hushsplat.evaluation import jobs
+from hushsplat import jobs
 
 begun, run = [], jobs.run_job
 
@@ -271,13 +354,13 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pyte
 def test_a_frame_that_is_gone_is_drawn_again(tmp_path: Path) -> None:
     shot = moving()
     plan = Plan((Task(shot, Method("raw", "raw"), shot.scored),), EvaluationOptions(("psnr",)))
-    plan.run(tmp_path, 1)
-    picture = plan.draws[0][0].pictures(tmp_path)[0]
+    plan.run(tmp_path, Processes(1))
+    picture = plan.draws[0][0].files(tmp_path)[0]
     picture.unlink()
-    plan.run(tmp_path, 1)
+    plan.run(tmp_path, Processes(1))
     assert picture.is_file()
     next((tmp_path / "parts").glob("*.json")).write_text("{")  # half a file is none
-    plan.run(tmp_path, 1)
+    plan.run(tmp_path, Processes(1))
 
 
 def test_timing_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -296,10 +379,10 @@ def test_timing_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_what_should_be_seen_is_the_same_kept_or_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shot = moving()
     plan = Plan((Task(shot, Method("svgf", "svgf"), shot.scored),), EvaluationOptions())
-    kept = plan.run(tmp_path / "kept", 1)[0].values
+    kept = plan.run(tmp_path / "kept", Processes(1))[0].values
     assert len(list((tmp_path / "kept").rglob("expected/*.npy"))) == 4  # two frames that count and two before them
     monkeypatch.setattr(draw_jobs, "MOST_STORED_BYTES", 0)
-    assert plan.run(tmp_path / "drawn", 1)[0].values == kept
+    assert plan.run(tmp_path / "drawn", Processes(1))[0].values == kept
     assert not list((tmp_path / "drawn").rglob("*.npy"))
 
 
@@ -318,7 +401,7 @@ def test_what_was_kept_is_not_done_again_for_one_method_more(tmp_path: Path, mon
 ORPHANS = """
 import multiprocessing, os, signal, time
 from concurrent.futures import ProcessPoolExecutor
-from hushsplat.evaluation.jobs import _live_with_parent
+from hushsplat.jobs import _live_with_parent
 
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from skimage.metrics import structural_similarity
 
-from hushsplat.evaluation.metrics import Warp, flicker, ssim
+from hushsplat.evaluation.metrics import Warp, flicker, gradient_energy, ssim, tpsnr
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import EvaluationError
 from hushsplat.types.metrics import BEST_DB, psnr
@@ -45,6 +45,24 @@ def test_ssim_is_that_of_scikit_image(seed: int) -> None:
 def test_ssim_refuses_pictures_smaller_than_its_window() -> None:
     with pytest.raises(EvaluationError, match=r"SSIM needs pictures of at least 11×11 px, got 20×10; draw larger ones"):
         ssim(picture(0, 10, 20), picture(1, 10, 20))
+
+
+def test_blur_has_less_gradient_energy_and_noise_more() -> None:
+    expected = np.zeros((8, 8, 3), dtype=np.float32)
+    expected[:, 4:] = 0.8  # an edge of 0.8
+    softer = expected.copy()
+    softer[:, 4] = 0.4  # two of 0.4: half of the squares
+    assert gradient_energy(expected, expected) == pytest.approx(100.0)
+    assert gradient_energy(softer, expected) == pytest.approx(50.0)
+    noise = np.random.default_rng(0).normal(0, 0.1, expected.shape).astype(np.float32)
+    assert gradient_energy(expected + noise, expected) > 105
+    assert gradient_energy(softer, np.ones_like(expected)) is None
+
+
+def test_tpsnr_is_of_the_change_of_the_error() -> None:
+    error = np.full((4, 4, 3), 0.3, dtype=np.float32)
+    assert tpsnr(error, error) == BEST_DB  # an error that stays
+    assert tpsnr(error, error - np.float32(0.1)) == pytest.approx(20.0, abs=1e-4)
 
 
 def test_flicker_of_a_still_camera_is_the_noise_in_levels() -> None:

@@ -61,8 +61,14 @@ def test_lpips_is_a_distance_with_a_gradient(weights_file: Path) -> None:
 def test_lpips_of_bytes_takes_one_thread_and_gives_one_number_a_pair(weights_file: Path) -> None:
     before = torch.get_num_threads()
     shown, expected = (np.stack([waves(s), waves(s + 1)]) for s in (0, 0.5))
-    found = perceptual.lpips_of((255 * shown).astype(np.uint8), (255 * expected).astype(np.uint8), weights_file)
+    pictures = (255 * shown).astype(np.uint8), (255 * expected).astype(np.uint8)
+    found = perceptual.lpips_of("lpips", *pictures, weights_file)
     assert len(found) == 2 and all(value > 0 for value in found)
+    # Values 0..1 that are not rescaled are what the network sees of a picture of half the contrast, 0.5 to 1.
+    paler = [torch.from_numpy(0.5 + picture / 510).permute(0, 3, 1, 2).float() for picture in pictures]
+    with torch.no_grad():
+        expected_3dgs = lpips.load_lpips(weights_file)(*paler)
+    assert perceptual.lpips_of("lpips_3dgs", *pictures, weights_file) == pytest.approx(expected_3dgs.tolist(), rel=1e-4)
     assert torch.get_num_threads() == before
 
 
@@ -121,17 +127,18 @@ def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
 def test_what_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch, weights_file: Path) -> None:
     without(monkeypatch, "torch", "pycvvdp")
     wanted = usable_metrics(None, None, moving=True)
-    assert wanted.metrics == ("psnr", "ssim", "flicker")
+    drawn = ("psnr", "ssim", "gradient_energy", "tpsnr", "flicker")
+    assert wanted.metrics == drawn
     assert wanted.missing == {
-        "lpips": "lpips needs PyTorch: pip install 'hushsplat[learn]'",
+        **dict.fromkeys(("lpips", "lpips_3dgs"), "lpips needs PyTorch: pip install 'hushsplat[learn]'"),
         "cvvdp": "cvvdp needs the package of that name: pip install cvvdp",
     }
     without(monkeypatch, "pycvvdp")
     assert "give --lpips-weights FILE.npz" in usable_metrics(None, None, moving=True).missing["lpips"]
     assert "nowhere.npz is no file" in usable_metrics(None, Path("nowhere.npz"), moving=True).missing["lpips"]
-    assert usable_metrics(None, weights_file, moving=False).metrics == ("psnr", "ssim", "flicker", "lpips")
+    assert usable_metrics(None, weights_file, moving=False).metrics == (*drawn, "lpips", "lpips_3dgs")
     without(monkeypatch)
-    assert usable_metrics(None, weights_file, moving=True).metrics == ("psnr", "ssim", "flicker", "lpips", "cvvdp")
+    assert usable_metrics(None, weights_file, moving=True).metrics == (*drawn, "lpips", "lpips_3dgs", "cvvdp")
     assert usable_metrics(("cvvdp", "psnr"), None, moving=True).metrics == ("psnr", "cvvdp")
 
 
@@ -139,5 +146,5 @@ def test_a_metric_that_is_asked_for_has_to_run(monkeypatch: pytest.MonkeyPatch) 
     without(monkeypatch, "pycvvdp")
     with pytest.raises(EvaluationError, match="cvvdp needs the package of that name: pip install cvvdp"):
         usable_metrics(("psnr", "cvvdp"), None, moving=True)
-    with pytest.raises(EvaluationError, match="--metrics takes of psnr, ssim, flicker, lpips, cvvdp, got 'vmaf'"):
+    with pytest.raises(EvaluationError, match=r"--metrics takes of psnr, ssim, .*, cvvdp, got 'vmaf'"):
         usable_metrics(("vmaf",), None, moving=True)

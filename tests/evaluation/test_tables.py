@@ -34,18 +34,19 @@ def navigation() -> list:
 def test_means_over_tracks_say_over_how_many() -> None:
     average = navigation()[0]
     assert average.title == "navigation: mean over 2 tracks"
-    assert average.columns == ("method", "measured on", "PSNR ↑", "gap closed, % ↑", "flicker ↓")
+    names = ("method", "measured on", "PSNR ↑", "effective samples ↑", "gap closed, % ↑", "flicker ↓")
+    assert average.columns == names
     assert [[cell.text for cell in line] for line in average.rows] == [
-        ["mean (64)", "2 of 2", "34.00", "100.0", "–"],
-        ["raw", "2 of 2", "18.00", "0.0", "25.00"],
-        ["temporal", "1 of 2", "28.00", "63.2", "2.00"],
-        ["svgf", "2 of 2", "26.00", "47.0", "5.00"],
+        ["mean (64)", "2 of 2", "34.00", "39.8", "100.0", "–"],
+        ["raw", "2 of 2", "18.00", "1.0", "0.0", "25.00"],
+        ["temporal", "1 of 2", "28.00", "15.9", "63.2", "2.00"],
+        ["svgf", "2 of 2", "26.00", "6.3", "47.0", "5.00"],  # 10^(8/10): the mean is geometric
     ]
     assert [[cell.best for cell in line[2:]] for line in average.rows] == [
-        [False, False, False],  # a ceiling does not compete
-        [False, False, False],
-        [True, True, True],
-        [False, False, False],
+        [False, False, False, False],  # a ceiling does not compete
+        [False, False, False, False],
+        [True, True, True, True],
+        [False, False, False, False],
     ]
 
 
@@ -65,13 +66,39 @@ def test_the_gap_is_closed_from_raw_to_the_mean_or_else_to_exact() -> None:
     rows = [row("a", "walk", name, psnr) for name, psnr in (("raw", 20.0), ("temporal", 26.0), ("exact", 30.0))]
     rows += [row("b", "walk", name, psnr) for name, psnr in (("raw", 10.0), ("temporal", 26.0), ("exact", 40.0))]
     rows.append(row("b", "walk", "mean", 30.0))
-    first, _, closed, *_ = tables_of(Results("navigation", "", rows))
+    first, _, _, closed, *_ = tables_of(Results("navigation", "", rows))
     assert "gap closed, % ↑" in first.columns
     assert closed.title == "gap closed, % by track ↑"
     temporal = closed.columns.index("temporal")
     assert [line[temporal].text for line in closed.rows] == ["60.0", "80.0", "70.0"]
     no_raw = tables_of(Results("navigation", "", rows[1:3]))
     assert "gap closed, % ↑" not in no_raw[0].columns
+
+
+def test_frame_rates_have_tables_of_their_own() -> None:
+    rows = [row("a", f"walk, {fps} fps", "raw", 10.0 + fps / 10, fps=float(fps)) for fps in (30, 300)]
+    rows += [row("b", f"walk, {fps} fps", "raw", 20.0, fps=float(fps)) for fps in (30, 300)]
+    tables = tables_of(Results("navigation", "", rows))
+    assert [table.title for table in tables[:2]] == [
+        "navigation at 300 frames a second: mean over 2 tracks",
+        "navigation at 30 frames a second: mean over 2 tracks",
+    ]
+    assert [table.rows[0][1].text for table in tables[:2]] == ["30.00", "16.50"]
+    assert tables[2].title == "PSNR by track at 300 frames a second ↑" and len(tables[2].rows) == 3
+
+
+def test_the_best_gradient_energy_is_the_nearest_to_that_of_the_target() -> None:
+    rows = [row("a", "walk", name, 20.0, gradient_energy=e) for name, e in (("x", 70.0), ("y", 120.0), ("z", 400.0))]
+    (table,) = tables_of(Results("navigation", "", rows))
+    assert table.columns[-1] == "gradient energy, % → 100"
+    assert [line[-1].best for line in table.rows] == [False, True, False]
+
+
+def test_confidence_intervals_of_several_tracks_are_those_of_their_mean() -> None:
+    rows = [row(scene, "walk", "raw", 20.0, psnr_ci95=ci) for scene, ci in (("a", 0.3), ("b", 0.4))]
+    rows += [row(scene, "walk", "exact", 30.0) for scene in "ab"]
+    table = tables_of(Results("navigation", "", rows))[0]
+    assert [line[1].text for line in table.rows] == ["20.00 ± 0.25", "30.00"]
 
 
 def test_static_rows_are_named_by_their_frames() -> None:

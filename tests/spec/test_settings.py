@@ -11,7 +11,11 @@ from hushsplat.types.errors import DenoiseError
 
 
 def test_what_is_ours_can_be_switched_to_the_papers():
-    ours = {"tau_frames": 2.0, "smooth": True, "stabilise_motion_px": 0.5}
+    ours = {
+        **{"history": "length", "history_px": 1.0, "resample_sharpness": 0.6, "resample_clamp": True},
+        **{"filter_lean": 1 / 32, "smooth": True, "error_floor": 1e-4, "pooled_frames": 8.0},
+        **{"tau_frames": 2.0, "stabilise_motion_px": 0.5},
+    }
     assert replace(PAPER, **ours) == DenoiserSettings()
     assert (PAPER.tau_frames, PAPER.smooth) == (8, False)
     assert PAPER.stabilise_motion_px >= 1e6  # no motion in a picture fades the weight
@@ -38,6 +42,12 @@ def test_defaults_are_the_papers():
         "far_depth",
         "static_tolerance",
         "sigma",
+        "constant_trust",
+        "history_px",
+        "resample_sharpness",
+        "filter_lean",
+        "error_floor",
+        "pooled_frames",
         "smooth_errors",
         "stabilise_weight",
         "stabilise_slack",
@@ -84,7 +94,7 @@ def test_wrong_types_and_unknown_choices_are_refused():
     """In a process of its own: here beartype would be first."""
     done = subprocess.run([sys.executable, "-c", WRONG_TYPES], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
-        "trust must be one of 'learned', 'one', 'heuristic', got 'two'.",
+        "trust must be one of 'learned', 'one', 'heuristic', 'constant', got 'two'.",
         "gate must be one of 'learned', 0, 1, got 2.",
         "gate must be one of 'learned', 0, 1, got True.",
         "gate must be one of 'learned', 0, 1, got '0'.",

@@ -95,7 +95,7 @@ def test_an_ellipse_is_drawn_along_its_major_axis(degrees: float) -> None:
 
 def test_kernels_by_hand() -> None:
     def kernel(*view: float) -> np.ndarray:
-        return filter_ellipse(np.broadcast_to(np.float32(view), (3, 3, 4)), (3, 3))[1, 1]
+        return filter_ellipse(np.broadcast_to(np.float32(view), (3, 3, 4)), (3, 3), 1 / 32)[1, 1]
 
     softplus = np.log(2.0)
     np.testing.assert_allclose(kernel(0, 4, 0, 0), [4 + softplus, softplus, 1, 0], atol=1e-5)
@@ -104,7 +104,7 @@ def test_kernels_by_hand() -> None:
     along = (2 + softplus) * np.tanh(0.5)
     np.testing.assert_allclose([major, minor], [2 + softplus + along, 2 + softplus - along], atol=1e-4)
     assert sine / cosine == pytest.approx(1.0, abs=0.08)  # 45 degrees but for the lean
-    np.testing.assert_allclose(filter_ellipse(None, (2, 5))[1, 4], [2, 2, 1, 0], atol=1e-5)
+    np.testing.assert_allclose(filter_ellipse(None, (2, 5), 1 / 32)[1, 4], [2, 2, 1, 0], atol=1e-5)
     assert np.isfinite(kernel(np.nan, np.inf, -np.inf, 1e30)).all()
 
 

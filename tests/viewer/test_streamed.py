@@ -130,7 +130,7 @@ def test_command_prints_the_link_before_it_reads(streamed: Path) -> None:
         try:
             assert process.stdout is not None
             assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\n", process.stdout.readline())
-            assert "shows lod-meta.json, 200 Gaussians" in process.stdout.readline()
+            assert f"shows {streamed.parent.name}, 200 Gaussians" in process.stdout.readline()
         finally:
             process.terminate()
             assert process.wait(30) == 0

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Protocol, Union, runtime_checkable
 import tyro
 
 from hushsplat import __version__
-from hushsplat.cli import bench, convert, demo, evaluate, info, render, report, train, view
+from hushsplat.cli import bench, convert, demo, evaluate, info, render, report, reproduce, train, view
 from hushsplat.cli.console import print_error
 from hushsplat.engines.cpu.machine import instruction_set
 from hushsplat.types.errors import HushsplatError
@@ -44,6 +44,7 @@ COMMANDS = {
     "evaluate": (evaluate.Evaluate, evaluate.DESCRIPTION),
     "report": (report.Report, report.DESCRIPTION),
     "train": (train.Train, train.DESCRIPTION),
+    "reproduce": (reproduce.Reproduce, reproduce.DESCRIPTION),
 }
 CONFIG = (tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff)
 

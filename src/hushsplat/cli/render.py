@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,12 +29,16 @@ from hushsplat.cli.flags import (
     choose_instruction_set,
     chosen_engine,
 )
-from hushsplat.engines.base import Image
+from hushsplat.engines.base import Engine, Image
+from hushsplat.evaluation.frame_jobs import FrameJob, frame_jobs, side_by_side
+from hushsplat.evaluation.shots import SceneSource
 from hushsplat.io.frames import check_frames_output, frame_writer
 from hushsplat.io.legend import BAR_HEIGHT, BAR_WIDTH, with_label, with_scale
 from hushsplat.io.video import DEFAULT_CRF
+from hushsplat.io.weights import read_weights
+from hushsplat.jobs import executor, run_jobs
 from hushsplat.methods import DENOISERS, LEARNED, METHODS, adjusted, configure, drawn_by
-from hushsplat.scenes import NamedScene, scene_argument
+from hushsplat.scenes import NamedScene, scene_argument, scene_stamp
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.sampling import SAMPLERS
 from hushsplat.spec.settings import DenoiserSettings
@@ -100,6 +105,8 @@ class Render:
     adapter: MaybeText = None  # of the gpu engine: number or part of the name, see hushsplat info --engines
     isa: MaybeText = None  # instruction set of the engine; the best one if not said
     crf: int = DEFAULT_CRF  # of a video: 0 is lossless, 51 the worst
+    workers: MaybeInt = None  # of a track: draw in so many processes, 0: one for each core; a stopped run goes on
+    cluster: MaybeText = None  # of a track: auto or HOST:PORT, draw on the nodes of a Ray cluster (docs/cluster.md)
     force: Force = False
     quiet: Flag = False  # print nothing, no progress bar
 
@@ -122,25 +129,63 @@ class Render:
         for name, by in dict.fromkeys(zip(asked, names, strict=True)):  # after all that may be refused
             if name != by:
                 print_error(f"{scene.name} has no payload for {name}; {by} draws it.")
-        drawing = chosen_engine(self.engine, self.adapter)
-        drawn = draw_side_by_side(
-            scene.gaussians,
-            cameras,
-            methods,
-            noise=noise,
-            options=options,
-            with_views=self.show != "picture",
-            on=drawing,
-        )
+        by_jobs = self.workers is not None or self.cluster is not None
+        drawing = chosen_engine(self.engine, self.adapter, fixed=by_jobs)
         canvas = seen if len(names) == 1 else seen.resized(len(names) * seen.width, seen.height)
-        progress = progress_bar(f"drawing {', '.join(names)}", len(cameras), self.quiet)
-        with frame_writer(self.output, canvas, self.crf) as write, progress as bar:
-            for index, images in enumerate(drawn):
-                if not isinstance(seen, Camera) or index == len(cameras) - 1:
-                    write(self._picture(names, images))
-                bar.advance()
+        steps = len(cameras) * (len(names) if by_jobs else 1)
+        progress = progress_bar(f"drawing {', '.join(names)}", steps, self.quiet)
+        if by_jobs:
+            tracks = self._jobs(scene, seen, names, drawing, noise, options)
+            folder = self.output.with_suffix(".files")
+            with progress as bar:
+                jobs = [job for track in tracks for job in frame_jobs(track)]
+                run_jobs(jobs, folder, executor(self.workers or 0, self.cluster), bar.advance)
+            with frame_writer(self.output, canvas, self.crf) as write:
+                for picture in side_by_side(tracks, folder):
+                    write(picture)
+            shutil.rmtree(folder)
+        else:
+            drawn = draw_side_by_side(
+                scene.gaussians,
+                cameras,
+                methods,
+                noise=noise,
+                options=options,
+                with_views=self.show != "picture",
+                on=drawing,
+            )
+            with frame_writer(self.output, canvas, self.crf) as write, progress as bar:
+                for index, images in enumerate(drawn):
+                    if not isinstance(seen, Camera) or index == len(cameras) - 1:
+                        write(self._picture(names, images))
+                    bar.advance()
         if not self.quiet:
             say(self._summary(names, canvas, scene, time.monotonic() - begun))
+
+    def _jobs(
+        self,
+        scene: NamedScene,
+        seen: Camera | Track,
+        names: Sequence[str],
+        drawn_on: Engine,
+        noise: Noise,
+        options: RenderOptions,
+    ) -> list[FrameJob]:
+        """The whole track by each method."""
+        if not isinstance(seen, Track) or self.show != "picture" or self.output.suffix.lower() == ".npy":
+            raise HushsplatError("--workers and --cluster are for pictures of 8 bits along a track; leave them out.")
+        adapter = self.adapter if drawn_on.name == "gpu" else None
+        stamp = scene_stamp(scene)
+        source = SceneSource(self.scene, self.lod, scene.name, stamp, drawn_on.name, adapter)
+        cameras = tuple(seen.camera(index) for index in range(len(seen)))
+        weights = None if self.weights is None else read_weights(self.weights)
+        jobs = []
+        for name in dict.fromkeys(names):
+            settings = adjusted(name, self.denoiser) if name in LEARNED else None
+            own = weights if name in LEARNED else None
+            label = name if len(names) > 1 else ""
+            jobs.append(FrameJob(source, name, cameras, 0, noise, options, label, settings, own))
+        return [next(job for job in jobs if job.method == name) for name in names]
 
     def _summary(self, names: Sequence[str], canvas: Camera | Track, scene: NamedScene, seconds: float) -> str:
         """What was written, in a line."""

@@ -10,7 +10,7 @@ from jaxtyping import Float32
 from numpy import ndarray as Array
 from PIL import Image as Pillow
 
-from hushsplat.evaluation.draw_jobs import EXPECTED, VIEWS, picture_path, plain, view_path
+from hushsplat.evaluation.draw_jobs import EXPECTED, PATHS, VIEWS, picture_path, plain, view_path
 from hushsplat.evaluation.plan import Plan, Task
 from hushsplat.evaluation.results import Row
 from hushsplat.evaluation.score_jobs import load_bytes
@@ -30,7 +30,7 @@ def write_assets(plan: Plan, folder: Path, labels: set[str]) -> list[Row]:
     assets: list[Row] = []
     stills: dict[str, int] = {}
     for shot, tasks in _by_shot(plan.tasks):
-        shown = [task for task in tasks if task.method.label in labels]
+        shown = [task for task in tasks if task.method.label in labels and not task.method.seed]
         if shot.is_still:
             stills[shot.scene.name] = stills.get(shot.scene.name, 0) + 1
             if stills[shot.scene.name] > MOST_STILLS:
@@ -44,7 +44,7 @@ def write_assets(plan: Plan, folder: Path, labels: set[str]) -> list[Row]:
         target = "photograph" if shot.photograph is not None else "reference"
         assets.append(_picture(folder, shot, "expected", Method(target, target), str(shot.showcase), place, pixels))
         for task in shown:
-            for view in VIEWS:
+            for view in (*VIEWS, *PATHS):
                 path = view_path(folder, shot, task.method, view)
                 if path.is_file():
                     assets.append(_picture(folder, shot, "view", task.method, view, place, load_bytes(path)))
@@ -54,9 +54,9 @@ def write_assets(plan: Plan, folder: Path, labels: set[str]) -> list[Row]:
 
 
 def _by_shot(tasks: Sequence[Task]) -> list[tuple[Shot, list[Task]]]:
-    found: dict[int, tuple[Shot, list[Task]]] = {}
+    found: dict[tuple[str, str], tuple[Shot, list[Task]]] = {}
     for task in tasks:
-        found.setdefault(id(task.shot), (task.shot, []))[1].append(task)
+        found.setdefault((task.shot.scene.name, task.shot.track), (task.shot, []))[1].append(task)
     return list(found.values())
 
 

@@ -17,7 +17,7 @@ from hushsplat.evaluation.report import write_report
 from hushsplat.evaluation.results import Results
 from hushsplat.evaluation.runner import evaluate
 from hushsplat.evaluation.shots import SceneSource
-from hushsplat.io.weights import default_weights
+from hushsplat.jobs import executor
 from hushsplat.scenes import DEMO, demo_scene
 
 TRACK = "walk"
@@ -50,13 +50,13 @@ def run_demo(
     results = evaluate(
         "navigation",
         track_tasks([shot], methods),
-        EvaluationOptions(DRAWN_METRICS, weights=default_weights(), zero_shot_weights=default_weights()),
+        EvaluationOptions(DRAWN_METRICS),
         folder / "results.json",
         command=f"hushsplat demo --output {folder}",
         protocol={"width": WIDTH, "height": HEIGHT, "against": "reference", "fps": FPS, "every": EVERY},
         missing={},
         notes=["`hushsplat evaluate navigation` takes other scenes and tracks, and has LPIPS and ColorVideoVDP."],
-        workers=workers,
+        executor=executor(workers),
         on_plan=on_plan,
     )
     page, video = folder / "report.html", folder / "side-by-side.mp4"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from numpy import ndarray as Array
 from PIL import Image as Pillow
 
 from hushsplat.engines.base import Engine, Scene, engine
-from hushsplat.evaluation.metrics import Warp, flicker, ssim
+from hushsplat.evaluation.metrics import Warp, flicker, gradient_energy, ssim, tpsnr
 from hushsplat.evaluation.shots import Method, SceneSource, Shot
 from hushsplat.io.atomic import atomic_write
 from hushsplat.io.captures.capture import load_photograph
@@ -29,8 +29,11 @@ from hushsplat.types.metrics import psnr
 from hushsplat.types.options import Noise, RenderOptions
 
 EXPECTED = Method("expected", "expected")  # the target, stored like the frames of a method
-DRAWN_METRICS = ("psnr", "ssim", "flicker")
+TEMPORAL_METRICS = ("tpsnr", "flicker")  # that also look at the frame before
+DRAWN_METRICS = ("psnr", "ssim", "gradient_energy", *TEMPORAL_METRICS)
 VIEWS = ("trust_s", "frames_s", "gate", "motion", "variance", "ellipse")  # that reports show of a learned denoiser
+# Paper, figure of the two paths and their composition: after so many frames.
+PATHS = {f"{view}-{count}": (view, count) for count in (4, 64) for view in ("accumulated", "denoised", "composite")}
 BYTES_STORED = 16  # a pixel of a target, with its depth
 MOST_STORED_BYTES = 2**31  # of one shot; every job of longer ones draws the targets anew
 BLOCK = 64  # samples of `mean` that are drawn at once
@@ -70,24 +73,34 @@ class DrawJob:
         """Frames to draw, for a progress bar."""
         return len(self.frames) if self.method.is_independent or self.method == EXPECTED else max(self.frames) + 1
 
-    def pictures(self, folder: Path) -> list[Path]:
+    @property
+    def group(self) -> SceneSource:
+        """A worker keeps the scene that it drew last."""
+        return self.shot.scene
+
+    @property
+    def takes_all_cores(self) -> bool:
+        """Several run side by side."""
+        return False
+
+    def files(self, folder: Path) -> list[Path]:
         """Where its frames are stored."""
         return [picture_path(folder, self.shot, self.method, frame) for frame in self.frames]
 
     def run(self, folder: Path, threads: int) -> dict[str, list[float | None]]:
         """Each metric's values, one for each frame."""
-        drawing = Drawing(*_uploaded(self.shot.scene), RenderOptions(threads=threads))
+        drawing = Drawing(*uploaded(self.shot.scene), RenderOptions(threads=threads, order=self.method.order))
         targets = Targets(self.shot, drawing, folder)
         if self.method == EXPECTED:
             for frame in self.frames:
                 targets.store(frame)
-                _save(picture_path(folder, self.shot, EXPECTED, frame), targets.at(frame).color)
+                save_frame(picture_path(folder, self.shot, EXPECTED, frame), targets.at(frame).color)
             return {}
         values: dict[str, list[float | None]] = {metric: [] for metric in self.metrics}
         previous: tuple[int, Float32[Array, "h w 3"]] | None = None
         for frame, color in self._drawn(folder, drawing):
             if frame in self.frames:
-                _save(picture_path(folder, self.shot, self.method, frame), color)
+                save_frame(picture_path(folder, self.shot, self.method, frame), color)
                 before = previous[1] if previous is not None and previous[0] == frame - 1 else None
                 for metric in self.metrics:
                     values[metric].append(targets.compared(metric, frame, color, before))
@@ -95,18 +108,18 @@ class DrawJob:
         return values
 
     def _drawn(self, folder: Path, drawing: Drawing) -> Iterator[tuple[int, Array]]:
-        """The scored frames and those that flicker compares them with."""
+        """The scored frames and those before them that temporal metrics look at."""
         return self._independent(drawing) if self.method.is_independent else self._streamed(folder, drawing)
 
     def _independent(self, drawing: Drawing) -> Iterator[tuple[int, Array]]:
         needed = set(self.frames)
-        if "flicker" in self.metrics and not self.method.samples:  # Ref. N would take as long again
+        if set(TEMPORAL_METRICS) & set(self.metrics) and not self.method.samples:  # Ref. N would take as long again
             needed |= {frame - 1 for frame in self.frames if frame > 0}
         stream = None if self.method.samples else drawing.stream(self.method.name, self.noise)
         for frame in sorted(needed):
             camera = self.shot.cameras[frame]
             if stream is None:
-                yield frame, mean_of(drawing, camera, self.method.samples, self.noise.seed + frame)
+                yield frame, mean_of(drawing, camera, self.method.samples, self.noise.seed + frame, self.method.sampler)
             else:
                 stream.number = frame
                 yield frame, stream.step(camera).images[0].numpy().color
@@ -116,20 +129,22 @@ class DrawJob:
         weights = self.weights if self.method.is_learned else None
         stream = drawing.stream(configure(self.method.name, weights=weights, settings=self.method.settings), self.noise)
         for frame, camera in enumerate(self.shot.cameras[: max(self.frames) + 1]):
-            with_views = self.method.is_learned and frame == self.shot.showcase
+            shown = dict(zip(VIEWS, VIEWS, strict=True)) if frame == self.shot.showcase else {}
+            shown |= {name: view for name, (view, count) in PATHS.items() if count == frame + 1}
+            with_views = self.method.is_learned and bool(shown)
             image = stream.step(camera, with_views=with_views).images[0].numpy()
             if with_views:
-                self._save_views(folder, image)
+                self._save_views(folder, image, shown)
             yield frame, image.color
 
-    def _save_views(self, folder: Path, image: Image) -> None:
-        for name in VIEWS:
-            view = view_picture(image, name, self.method.settings)
+    def _save_views(self, folder: Path, image: Image, shown: Mapping[str, str]) -> None:
+        for name, of in shown.items():
+            view = view_picture(image, of, self.method.settings)
             color = view.color
             if view.scale is not None:
                 bar = view.scale.bar(BAR_WIDTH, 3 * BAR_HEIGHT if view.scale.wheel else BAR_HEIGHT)
                 color = with_scale(color, view.scale.title, bar, view.scale.value)
-            _save(view_path(folder, self.shot, self.method, name), color)
+            save_frame(view_path(folder, self.shot, self.method, name), color)
 
 
 class Targets:
@@ -168,15 +183,20 @@ class Targets:
             return psnr(color, expected)
         if metric == "ssim":
             return ssim(color, expected)
+        if metric == "gradient_energy":
+            return gradient_energy(color, expected)
         if before is None:
             return None
         was, now = self._shot.cameras[frame - 1], self._shot.cameras[frame]
         previous = self.at(frame - 1)
+        errors = _error(color, expected), _error(before, previous.color)
+        if metric == "tpsnr":
+            return tpsnr(*errors)
         if was is now:
             warp = Warp.still(*color.shape[:2])
         else:
             warp = Warp.between(was, now, _depth(previous), _depth(self.at(frame)))
-        return flicker(_error(color, expected), _error(before, previous.color), warp)
+        return flicker(*errors, warp)
 
     def _stored(self, frame: int) -> Image | None:
         """A target that was written, exactly as it would be drawn; None if it was not."""
@@ -190,19 +210,24 @@ class Targets:
 
     def _drawn(self, camera: Camera) -> Image:
         if self._shot.photograph is None:
-            return self._drawing.frame("reference", camera, Noise())
+            drawing = self._drawing
+            if self._shot.target is not None:
+                drawing = replace(drawing, scene=uploaded(self._shot.target)[1])
+            return drawing.frame("reference", camera, Noise())
         return Image(load_photograph(self._shot.photograph, width=camera.width)[0])
 
     def _path(self, frame: int) -> Path:
         return picture_path(self._folder, self._shot, EXPECTED, frame).with_suffix(".npy")
 
 
-def mean_of(drawing: Drawing, camera: Camera, samples: int, seed: int) -> Float32[Array, "h w 3"]:
+def mean_of(
+    drawing: Drawing, camera: Camera, samples: int, seed: int, sampler: str = "stratified"
+) -> Float32[Array, "h w 3"]:
     """Ref. N: the mean of many independent samples at one pose."""
     total = np.zeros((camera.height, camera.width, 3))
     for block, start in enumerate(range(0, samples, BLOCK)):
         count = min(BLOCK, samples - start)
-        total += count * drawing.frame("raw", camera, Noise(count, seed, frame=block)).color.astype(np.float64)
+        total += count * drawing.frame("raw", camera, Noise(count, seed, block, sampler)).color.astype(np.float64)
     return (total / samples).astype(np.float32)
 
 
@@ -223,12 +248,13 @@ def plain(text: str) -> str:
 
 
 def _method_folder(folder: Path, shot: Shot, method: Method) -> Path:
-    return folder / "frames" / plain(shot.scene.name) / plain(shot.track) / plain(method.label)
+    label = f"{method.label} seed {method.seed}" if method.seed else method.label
+    return folder / "frames" / plain(shot.scene.name) / plain(shot.track) / plain(label)
 
 
-@lru_cache(maxsize=1)
-def _uploaded(source: SceneSource) -> tuple[Engine, Scene]:
-    """The scene that this worker drew last stays uploaded."""
+@lru_cache(maxsize=2)
+def uploaded(source: SceneSource) -> tuple[Engine, Scene]:
+    """The scene that this worker drew last stays uploaded, and the one that it is compared with."""
     drawn_on = engine(source.engine, source.adapter)
     return drawn_on, drawn_on.upload(scene_argument(source.text, source.lod).gaussians)
 
@@ -241,7 +267,7 @@ def _error(color: Float32[Array, "h w 3"], expected: Float32[Array, "h w 3"]) ->
     return np.clip(color, 0, 1) - np.clip(expected, 0, 1)
 
 
-def _save(path: Path, color: Float32[Array, "h w 3"]) -> None:
+def save_frame(path: Path, color: Float32[Array, "h w 3"]) -> None:
     """Compressed quickly rather than well: most are deleted in the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as temporary:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,18 +22,45 @@ from hushsplat.types.capture import Capture, View
 from hushsplat.types.errors import EvaluationError
 from hushsplat.types.track import Track
 
-# Paper, "Static Quality": after how many frames each method is shown; 98 took the paper as long as 128 of ST-TAA.
-STATIC_FRAMES = {"temporal": (16, 98, 128), "temporal-zero-shot": (16, 128), "mean": (1024,)}
+# Paper, "Static Quality": after how many frames each method is shown; and where the times are known, after as many as
+# take as long as 128 of ST-TAA (98 in the paper).
+STATIC_FRAMES = {
+    **dict.fromkeys(("paper", "temporal"), (16, 128)),
+    **dict.fromkeys(("paper-zero-shot", "temporal-zero-shot", "hush"), (16, 128)),
+    "mean": (1024,),
+}
 OTHER_STATIC_FRAMES = (128,)
 CONVERGENCE_FRAMES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-SIGMAS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)  # of the heuristic trust, searched on the scored track itself
+# Of the heuristic trust, and the constant ones: the best is searched on the scored tracks themselves.
+SIGMAS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
+CONSTANTS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
+SEARCHED: dict[str, dict[str, dict[str, Any]]] = {
+    "trust heuristic": {f"trust heuristic, σ = {sigma:g}": {"trust": "heuristic", "sigma": sigma} for sigma in SIGMAS},
+    "trust constant": {f"trust constant, t = {t:g}": {"trust": "constant", "constant_trust": t} for t in CONSTANTS},
+}
+# StochasticSplats: samples by the depth of centres, whose mean is `reference`; the paper compares with that mean.
+SS = {"ss-1": 1, "ss-4": 4}  # name: samples a pixel
+OURS = ("paper", "paper-zero-shot", "temporal", "temporal-zero-shot", "hush")  # below the baselines of every table
 DEFAULT_METHODS = {
-    "static": ("reference", "mean", "st-taa", "svgf", "temporal", "temporal-zero-shot"),
-    "navigation": ("mean", "exact", "raw", "st-taa", "svgf", "svgf-tuned", "temporal", "temporal-zero-shot"),
-    "convergence": ("reference", "mean", "st-taa", "svgf", "temporal", "temporal-zero-shot"),
-    "zero-shot": ("temporal", "temporal-zero-shot"),
+    "static": ("reference", "mean", "st-taa", "svgf", *OURS),
+    "navigation": ("mean", "exact", "raw", *SS, "st-taa", "svgf", "svgf-literal", "svgf-tuned", *OURS),
+    "convergence": ("reference", "mean", "st-taa", "svgf", *OURS),
+    "zero-shot": ("paper", "paper-zero-shot", "temporal", "temporal-zero-shot"),
     "ablation": ("temporal",),
 }
+SCORED_FPS = 30.0  # frames a second that are scored if --every does not say: the paper's every 10th at about 300
+T95 = (
+    12.706,
+    4.303,
+    3.182,
+    2.776,
+    2.571,
+    2.447,
+    2.365,
+    2.306,
+    2.262,
+    2.228,
+)  # Student's t from 1 degree of freedom on
 
 
 @dataclass(frozen=True)
@@ -41,26 +68,30 @@ class FrameSelection:
     """Which frames of a track are drawn, and which of them are scored."""
 
     fps: float | None = 300.0  # frames a second: the paper's recordings have about 300; None: the track's own
-    every: int = 10  # every so many-th frame is scored, beginning with the last of the first so many
+    # Every so many-th frame is scored, beginning with the last of the first so many; None: about SCORED_FPS of them.
+    every: int | None = None
     frames: int | None = None  # at most so many frames are scored; None: all
 
     def __post_init__(self) -> None:
-        if self.every < 1 or (self.frames is not None and self.frames < 1):
+        if any(value is not None and value < 1 for value in (self.every, self.frames)):
             raise EvaluationError(f"--every and --frames must be at least 1, got {self.every} and {self.frames}.")
+
+    def step(self, fps: float) -> int:
+        """Every so many-th frame is scored of a track with this many a second."""
+        return self.every or max(1, round(fps / SCORED_FPS))
 
 
 def track_shot(scene: SceneSource, name: str, track: Track, selection: FrameSelection) -> Shot:
     """A track as a shot; with every=1 also the first frames, without history, are scored."""
     moving = track if selection.fps is None else track.resampled(selection.fps)
-    if len(moving) < selection.every:
-        raise EvaluationError(
-            f"{name}: has {len(moving)} frames, so no {selection.every}th one; lower --every or raise --fps."
-        )
-    scored = tuple(range(selection.every - 1, len(moving), selection.every))[: selection.frames]
-    cameras = tuple(moving.camera(index) for index in range(scored[-1] + 1))
     span = float(moving.times_s[-1] - moving.times_s[0])
-    fps = (len(moving) - 1) / span / selection.every if span > 0 else 30.0
-    return Shot(scene, name, cameras, scored, fps=fps)
+    fps = (len(moving) - 1) / span if span > 0 else SCORED_FPS
+    every = selection.step(fps)
+    if len(moving) < every:
+        raise EvaluationError(f"{name}: has {len(moving)} frames, so no {every}th one; lower --every or raise --fps.")
+    scored = tuple(range(every - 1, len(moving), every))[: selection.frames]
+    cameras = tuple(moving.camera(index) for index in range(scored[-1] + 1))
+    return Shot(scene, name, cameras, scored, fps=fps / every, drawn_fps=selection.fps)
 
 
 def still_shots(
@@ -72,10 +103,11 @@ def still_shots(
     views: int | None,  # at most so many; None: all
     against: str,  # photographs, reference, or either
     frames: int,  # how long the longest method looks
+    split: str = "held-out",  # or all: of a capture
 ) -> list[Shot]:
-    """The held-out views of a capture, or views of our own scene."""
+    """The held-out views of a capture, or all, or views of our own scene."""
     if capture is not None:
-        chosen = _spread(capture.held_out, views)
+        chosen = _spread(capture.held_out if split == "held-out" else capture.views, views)
         photographed = all(is_file(view.image_path) for view in chosen)
         if against == "photographs" and not photographed:
             raise EvaluationError(f"{capture.folder}: photographs are missing; evaluate with --against reference.")
@@ -89,13 +121,27 @@ def still_shots(
     return [Shot(scene, f"view {i}", (camera,) * frames, (frames - 1,)) for i, camera in enumerate(cameras)]
 
 
-def static_tasks(shots: Sequence[Shot], methods: Sequence[Method]) -> list[Task]:
+def static_tasks(
+    shots: Sequence[Shot],
+    methods: Sequence[Method],
+    equal_time: Mapping[str, int] | None = None,  # method: frames in the time of 128 of ST-TAA
+) -> list[Task]:
     """Every method on every view, after the numbers of frames that the paper shows."""
-    return [
-        Task(shot, method, (0,) if method.is_independent else tuple(k - 1 for k in static_frames(method.name)))
-        for shot in shots
-        for method in methods
-    ]
+
+    def frames(method: Method) -> tuple[int, ...]:
+        if method.is_independent:
+            return (0,)
+        counts = {*static_frames(method.name), (equal_time or {}).get(method.name, 1)} - {1}
+        return tuple(count - 1 for count in sorted(counts))
+
+    return [Task(shot, method, frames(method)) for shot in shots for method in methods]
+
+
+def equal_time_frames(times_ms: Mapping[str, float]) -> dict[str, int]:
+    """Of each method of OURS with a payload as many frames as take as long as 128 of ST-TAA, at most 128."""
+    allowed = OTHER_STATIC_FRAMES[0] * times_ms["st-taa"]
+    timed = {name: times_ms[name] for name in ("paper", "temporal") if name in times_ms}
+    return {name: max(1, min(OTHER_STATIC_FRAMES[0], round(allowed / time_ms))) for name, time_ms in timed.items()}
 
 
 def static_frames(name: str) -> tuple[int, ...]:
@@ -121,72 +167,81 @@ def methods_of(
     notes: list[str],
 ) -> list[Method]:
     """The methods by name; a note says where a scene without payload is drawn by a fallback."""
-    unknown = [name for name in names if name not in KNOWN]
+    unknown = [name for name in names if name not in (*KNOWN, *SS)]
     if unknown:
-        raise EvaluationError(f"--methods takes of {', '.join(KNOWN)}, got '{unknown[0]}'.")
+        raise EvaluationError(f"--methods takes of {', '.join((*KNOWN, *SS))}, got '{unknown[0]}'.")
     has_payload = scene.gaussians.payload is not None
-    drawn = [drawn_by(name, has_payload).name for name in names]
+    drawn = [name if name in SS else drawn_by(name, has_payload).name for name in names]
     notes += [
         f"{scene.name} has no payload for {asked}; {name} draws it."
         for asked, name in zip(names, drawn, strict=True)
         if asked != name
     ]
-    return [
-        Method(
-            label=name,
-            name=name,
-            settings=adjusted(name, DenoiserSettings()) if name in LEARNED else None,
-            samples=reference_samples if name == "mean" else 0,
-        )
-        for name in dict.fromkeys(drawn)
-    ]
+    return [_method(name, reference_samples) for name in dict.fromkeys(drawn)]
 
 
-def ablation_methods(scene: NamedScene, notes: list[str]) -> list[Method]:
-    """The full denoiser and one without each part; zero-shot where the scene has no payload."""
-    name = drawn_by("temporal", scene.gaussians.payload is not None).name
-    if name != "temporal":
+def _method(name: str, reference_samples: int) -> Method:
+    if name in SS:
+        return Method(name, "raw", samples=SS[name], order="center", sampler="independent")
+    settings = adjusted(name, DenoiserSettings()) if name in LEARNED else None
+    return Method(name, name, settings, samples=reference_samples if name == "mean" else 0)
+
+
+def ablation_methods(scene: NamedScene, notes: list[str], of: str = "temporal") -> list[Method]:
+    """The full denoiser, temporal or paper, and one without each part; zero-shot where the scene has no payload."""
+    name = drawn_by(of, scene.gaussians.payload is not None).name
+    if name != of:
         notes.append(f"{scene.name} has no payload: the ablation is of {name}.")
-    full = DenoiserSettings()
+    full = adjusted(of, DenoiserSettings())
     variants: dict[str, DenoiserSettings] = {
         "full": full,
         "trust 1": replace(full, trust="one"),
-        **{f"trust heuristic, σ = {sigma:g}": replace(full, trust="heuristic", sigma=sigma) for sigma in SIGMAS},
+        **{label: replace(full, **changes) for each in SEARCHED.values() for label, changes in each.items()},
         "no spatial filter": replace(full, spatial_filter=False),
-        "no smoothing": replace(full, smooth=False),
+        **({"no smoothing": replace(full, smooth=False)} if full.smooth else {}),
         "no stabilisation": replace(full, stabilise=False),
         "gate 0": replace(full, gate=0),
         "gate 1": replace(full, gate=1),
-        "as in the paper": PAPER,
+        **({"as in the paper": PAPER} if of == "temporal" else {}),
     }
     return [Method(label, name, settings) for label, settings in variants.items()]
 
 
+def with_seeds(methods: Sequence[Method], seeds: int) -> list[Method]:
+    """Every method whose picture depends on noise, so many times."""
+    return [replace(method, seed=seed) for method in methods for seed in range(seeds if method.is_random else 1)]
+
+
 def track_rows(experiment: str, scores: Sequence[Scores]) -> tuple[list[Row], list[Row]]:
-    """A row for each track and method, the mean over its frames; and the values frame by frame."""
+    """A row for each track and method, the mean over its frames and seeds; and the values frame by frame."""
     rows, series = [], []
-    for found in scores:
-        shot = found.task.shot
-        head = {"scene": shot.scene.name, "track": shot.track, "method": found.task.method.label}
-        values = {metric: _mean(found.values.get(metric, [])) for metric in METRICS if metric in found.values}
-        samples = found.task.method.samples
-        extra = {"samples": samples} if samples else {}
-        rows.append(
-            {"experiment": experiment, **head, "frames": len(found.task.frames), **extra, **values, **found.video}
-        )
-        series.append({**head, "frame": list(found.task.frames), **found.values})
+    groups: dict[tuple[str, str, str], list[Scores]] = {}
+    for one in scores:
+        groups.setdefault((one.task.shot.scene.name, one.task.shot.track, one.task.method.label), []).append(one)
+    for found in groups.values():
+        task = found[0].task
+        head = {"scene": task.shot.scene.name, "track": task.shot.track, "method": task.method.label}
+        extra: Row = {"samples": task.method.samples} if task.method.samples else {}
+        extra |= {} if task.shot.drawn_fps is None else {"fps": task.shot.drawn_fps}
+        by_seed = [{**{metric: _mean(values) for metric, values in one.values.items()}, **one.video} for one in found]
+        rows.append({"experiment": experiment, **head, "frames": len(task.frames), **extra, **_over_seeds(by_seed)})
+        frames = {
+            metric: [_mean(values) for values in zip(*(one.values[metric] for one in found), strict=True)]
+            for metric in found[0].values
+        }
+        series.append({**head, "frame": list(task.frames), **frames})
     return rows, series
 
 
 def still_rows(experiment: str, scores: Sequence[Scores]) -> list[Row]:
-    """A row for each scene, method and number of frames, the mean over the scene's views."""
-    groups: dict[tuple[str, str, int], list[dict[str, float | None]]] = {}
+    """A row for each scene, method and number of frames, the mean over the scene's views and seeds."""
+    groups: dict[tuple[str, str, int], dict[int, list[dict[str, float | None]]]] = {}
     for found in scores:
         for index, frame in enumerate(found.task.frames):
             method = found.task.method
             key = (found.task.shot.scene.name, method.label, 0 if method.is_independent else frame + 1)
             values = {metric: by_frame[index] for metric, by_frame in found.values.items()}
-            groups.setdefault(key, []).append(values)
+            groups.setdefault(key, {}).setdefault(method.seed, []).append(values)
     return [
         {
             "experiment": experiment,
@@ -194,24 +249,24 @@ def still_rows(experiment: str, scores: Sequence[Scores]) -> list[Row]:
             "track": "views",
             "method": method,
             "frames": frames,
-            "views": len(values),
-            **{metric: _mean([value[metric] for value in values]) for metric in METRICS if metric in values[0]},
+            "views": len(seeds[0]),
+            **_over_seeds([{m: _mean([view[m] for view in views]) for m in views[0]} for views in seeds.values()]),
         }
-        for (scene, method, frames), values in groups.items()
+        for (scene, method, frames), seeds in groups.items()
     ]
 
 
-def best_sigma(rows: Sequence[Row], series: Sequence[Row], notes: list[str]) -> tuple[list[Row], list[Row]]:
-    """Only the best of the heuristic trusts, over all tracks; the note says what the others reached."""
-    labels = [f"trust heuristic, σ = {sigma:g}" for sigma in SIGMAS]
-    reached = {label: _mean([row["psnr"] for row in rows if row["method"] == label]) for label in labels}
-    known = {label: value for label, value in reached.items() if value is not None}
-    if not known:
-        return list(rows), list(series)
-    best = max(known, key=lambda label: known[label])
-    others = ", ".join(f"{label.removeprefix('trust heuristic, ')}: {value:.2f}" for label, value in known.items())
-    notes.append(f"The heuristic trust is the best of {len(known)} by PSNR on these very tracks ({others} dB).")
-    dropped = set(labels) - {best}
+def best_of_searched(rows: Sequence[Row], series: Sequence[Row], notes: list[str]) -> tuple[list[Row], list[Row]]:
+    """Only the best of the heuristic and of the constant trusts, over all tracks; notes say what the others reached."""
+    dropped: set[str] = set()
+    for name, labels in SEARCHED.items():
+        reached = {label: _mean([row["psnr"] for row in rows if row["method"] == label]) for label in labels}
+        known = {label: value for label, value in reached.items() if value is not None}
+        if known:
+            best = max(known, key=lambda label: known[label])
+            others = ", ".join(f"{label.removeprefix(f'{name}, ')}: {value:.2f}" for label, value in known.items())
+            notes.append(f"The {name} is the best of {len(known)} by PSNR on these very tracks ({others} dB).")
+            dropped |= set(labels) - {best}
     return [row for row in rows if row["method"] not in dropped], [s for s in series if s["method"] not in dropped]
 
 
@@ -226,6 +281,20 @@ def _spread(items: Sequence[Any], most: int | None) -> list[Any]:
     if most is None or most >= len(items):
         return list(items)
     return [items[i] for i in np.unique(np.linspace(0, len(items) - 1, most).round().astype(int))]
+
+
+def _over_seeds(by_seed: Sequence[Mapping[str, float | None]]) -> Row:
+    """Means over seeds, and of several also the half-width of the 95 % confidence interval (Student's t)."""
+    row: Row = {"seeds": len(by_seed)} if len(by_seed) > 1 else {}
+    for metric in METRICS:
+        if metric not in by_seed[0]:
+            continue
+        known = [value for value in (one[metric] for one in by_seed) if value is not None]
+        row[metric] = _mean(known)
+        if len(known) > 1:
+            spread = float(np.std(known, ddof=1)) / np.sqrt(len(known))
+            row[f"{metric}_ci95"] = T95[min(len(known) - 1, len(T95)) - 1] * float(spread)
+    return row
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

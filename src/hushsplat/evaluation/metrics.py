@@ -1,4 +1,4 @@
-"""SSIM as the field computes it, and flicker: how much the error of a picture changes from one frame to the next."""
+"""SSIM as the field computes it, gradient energy, and what changes from one frame to the next: tPSNR and flicker."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy import ndarray as Array
 
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import EvaluationError
+from hushsplat.types.metrics import BEST_DB
 
 # Wang et al. 2004, and every paper since: a Gaussian window of 11 px, the constants for values 0..1.
 WINDOW_PX, SIGMA_PX = 11, 1.5
@@ -48,6 +49,25 @@ def _windowed(values: Float32[Array, "h w c"]) -> Float32[Array, "h2 w2 c"]:
             for start, weight in enumerate(weights)
         )
     return values
+
+
+def gradient_energy(shown: Float32[Array, "h w 3"], expected: Float32[Array, "h w 3"]) -> float | None:
+    """Squared differences of neighbouring pixels, in percent of the expected picture's: blur has less, noise more.
+
+    None if the expected picture has none.
+    """
+    energies = []
+    for picture in (shown, expected):
+        values = np.clip(picture, 0, 1).astype(np.float64)
+        energies.append(sum(float(np.sum(np.diff(values, axis=axis) ** 2)) for axis in (0, 1)))
+    return 100 * energies[0] / energies[1] if energies[1] > 0 else None
+
+
+def tpsnr(error: Float32[Array, "h w 3"], previous_error: Float32[Array, "h w 3"]) -> float:
+    """PSNR of the difference of two frames, pixel by pixel, against that of the expected ones; at most BEST_DB."""
+    change = error.astype(np.float64) - previous_error
+    power = float(np.mean(change * change))
+    return min(-10 * float(np.log10(power)), BEST_DB) if power > 0 else BEST_DB
 
 
 @dataclass(frozen=True)

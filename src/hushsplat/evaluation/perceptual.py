@@ -12,6 +12,7 @@ from jaxtyping import UInt8
 from numpy import ndarray as Array
 
 DISPLAY = "standard_4k"  # of ColorVideoVDP, and its default: a 30" screen of 200 cd/m² in an office, 75 px per degree
+LPIPS = {"lpips": True, "lpips_3dgs": False}  # metric: pictures are rescaled to -1..1 first, as its authors do
 
 Pictures = UInt8[Array, "n h w 3"]
 
@@ -34,34 +35,34 @@ def cvvdp_problem() -> str | None:
     return None
 
 
-def lpips_of(shown: Pictures, expected: Pictures, weights: Path) -> list[float]:
-    """LPIPS(VGG) of each pair, one after the other on one thread."""
+def lpips_of(metric: str, shown: Pictures, expected: Pictures, weights: Path) -> list[float]:
+    """LPIPS(VGG), of LPIPS, of each pair, one after the other on one thread."""
     from hushsplat.engines.torch.lpips import distances
 
-    return distances(_lpips(weights), shown, expected)
+    return distances(_lpips(weights, LPIPS[metric]), shown, expected)
 
 
-def cvvdp_of(shown: Pictures, expected: Pictures, fps: float) -> float:
+def cvvdp_of(shown: Pictures, expected: Pictures, fps: float, display: str = DISPLAY) -> float:
     """Quality of a video by ColorVideoVDP, in JOD: 10 is as good as the expected one, 75 of 100 people see 1 less."""
     from hushsplat.engines.torch.lpips import one_thread
 
     with one_thread():
-        quality, _ = _cvvdp().predict(shown, expected, dim_order="FHWC", frames_per_second=fps)
+        quality, _ = _cvvdp(display).predict(shown, expected, dim_order="FHWC", frames_per_second=fps)
     return float(quality)
 
 
 @lru_cache(maxsize=1)
-def _lpips(weights: Path) -> Any:
+def _lpips(weights: Path, rescale: bool) -> Any:
     from hushsplat.engines.torch.lpips import load_lpips
 
-    return load_lpips(weights)
+    return load_lpips(weights, rescale)
 
 
 @lru_cache(maxsize=1)
-def _cvvdp() -> Any:
+def _cvvdp(display: str) -> Any:
     """Made once: it takes seconds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a package that we did not write, about parts that we do not use
         import pycvvdp
 
-        return pycvvdp.cvvdp(display_name=DISPLAY, heatmap="none", quiet=True)
+        return pycvvdp.cvvdp(display_name=display, heatmap="none", quiet=True)

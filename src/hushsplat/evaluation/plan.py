@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from hushsplat.evaluation.draw_jobs import DRAWN_METRICS, EXPECTED, DrawJob
-from hushsplat.evaluation.jobs import Job, Values, digest, run_jobs
+from hushsplat.evaluation.perceptual import DISPLAY, LPIPS
 from hushsplat.evaluation.score_jobs import SCORED_METRICS, ScoreJob
 from hushsplat.evaluation.shots import Method, Shot
+from hushsplat.jobs import Executor, Job, digest, run_jobs
+from hushsplat.methods import METHODS as KNOWN
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.types.options import Noise
 
-METRICS = (*DRAWN_METRICS, *SCORED_METRICS)
+Values = dict[str, list[float | None]]
+METRICS = (*DRAWN_METRICS, *SCORED_METRICS)  # results.METRIC_FIELDS
 FRAMES_PER_JOB = 10  # of methods whose frames are independent: small enough to distribute and to repeat
 SAMPLES_PER_JOB = 2048  # of Ref. N
 
@@ -34,9 +37,11 @@ class EvaluationOptions:
 
     metrics: tuple[str, ...] = DRAWN_METRICS  # of METRICS
     noise: Noise = field(default_factory=Noise)
-    weights: DenoiserWeights | None = None  # of temporal
     lpips_weights: Path | None = None
-    zero_shot_weights: DenoiserWeights | None = None  # of temporal-zero-shot
+    display: str = DISPLAY  # of ColorVideoVDP
+    # By scene; what is not there is drawn with the weights of the package.
+    weights: Mapping[str, DenoiserWeights] = field(default_factory=dict)  # of methods with a payload
+    zero_shot_weights: Mapping[str, DenoiserWeights] = field(default_factory=dict)  # of the others
 
 
 @dataclass(frozen=True)
@@ -81,11 +86,11 @@ class Plan:
         draws = sum(job.cost for jobs in (self.expected, *self.draws) for job in jobs)
         return draws + sum(job.cost for jobs in self.scores for job in jobs)
 
-    def run(self, folder: Path, workers: int = 0, on_done: Callable[[int], None] = lambda cost: None) -> list[Scores]:
+    def run(self, folder: Path, executor: Executor, on_done: Callable[[int], None] = lambda cost: None) -> list[Scores]:
         """Do all jobs; what is done already in this folder is not done again."""
 
         def run(groups: Sequence[Sequence[Job]]) -> list[list[Values]]:
-            outcomes = iter(run_jobs([job for group in groups for job in group], folder, workers, on_done))
+            outcomes = iter(run_jobs([job for group in groups for job in group], folder, executor, on_done))
             return [[next(outcomes) for _ in group] for group in groups]
 
         run([self.expected])  # first: the others are compared with them
@@ -98,24 +103,26 @@ class Plan:
         size = len(task.frames)
         if task.method.is_independent or task.method == EXPECTED:
             size = max(1, SAMPLES_PER_JOB // task.method.samples) if task.method.samples else FRAMES_PER_JOB
-        weights = {"temporal": self.options.weights, "temporal-zero-shot": self.options.zero_shot_weights}.get(
-            task.method.name
-        )
+        weights = None
+        if task.method.is_learned:
+            own = KNOWN[task.method.name].needs_payload
+            weights = (self.options.weights if own else self.options.zero_shot_weights).get(task.shot.scene.name)
+        noise = replace(self.options.noise, seed=self.options.noise.seed + task.method.seed)
         return [
-            DrawJob(task.shot, task.method, frames, metrics, self.options.noise, weights)
-            for frames in _parts(task.frames, size)
+            DrawJob(task.shot, task.method, frames, metrics, noise, weights) for frames in _parts(task.frames, size)
         ]
 
     def _scores(self, task: Task, draws: Sequence[DrawJob]) -> list[ScoreJob]:
         drawn = digest(draws)
         jobs = []
-        if "lpips" in self.options.metrics:
-            jobs += [
-                ScoreJob(task.shot, task.method, frames, "lpips", self.options.lpips_weights, drawn)
-                for frames in _parts(task.frames, FRAMES_PER_JOB)
-            ]
+        for metric in LPIPS:
+            if metric in self.options.metrics:
+                jobs += [
+                    ScoreJob(task.shot, task.method, frames, metric, self.options.lpips_weights, drawn)
+                    for frames in _parts(task.frames, FRAMES_PER_JOB)
+                ]
         if "cvvdp" in self.options.metrics and not task.shot.is_still:
-            jobs.append(ScoreJob(task.shot, task.method, task.frames, "cvvdp", drawn=drawn))
+            jobs.append(ScoreJob(task.shot, task.method, task.frames, "cvvdp", None, drawn, self.options.display))
         return jobs
 
 

@@ -15,6 +15,7 @@ from jaxtyping import UInt8
 from numpy import ndarray as Array
 from PIL import Image
 
+from hushsplat.evaluation.draw_jobs import PATHS
 from hushsplat.evaluation.plots import Line, line_plot
 from hushsplat.evaluation.results import Results, Row
 from hushsplat.evaluation.tables import UPPER_BOUNDS, Table, tables_of, to_csv, to_latex, to_markdown
@@ -33,6 +34,7 @@ VIEW_TITLES = {
     "motion": "motion since the frame before",
     "variance": "variance of the luma",
     "ellipse": "kernels of the spatial filter",
+    **{name: f"{view}, after {count} frames" for name, (view, count) in PATHS.items()},
 }
 
 WRITERS: dict[str, Callable[[Sequence[Results]], str]] = {
@@ -169,7 +171,7 @@ def _wipe(found: Results, frames: Sequence[Row], expected: Row) -> str:
     labels = [picture["label"] for picture in pictures]
     competing = [label for label in labels if label not in UPPER_BOUNDS and label != expected["method"]]
     left = labels.index("raw" if "raw" in labels else labels[0])
-    right = labels.index(next((label for label in reversed(competing) if label.startswith("temporal")), labels[-1]))
+    right = labels.index(competing[-1] if competing else labels[-1])  # ours are below the baselines
 
     def choice(side: str, chosen: int) -> str:
         options = "".join(
@@ -231,16 +233,19 @@ def _views(found: Results, views: Sequence[Row]) -> str:
     """What lies behind the picture of a denoiser."""
     parts = []
     for method in dict.fromkeys(asset["method"] for asset in views):
-        cells = "".join(
-            f"<div><span>{escape(VIEW_TITLES.get(asset['name']) or asset['name'])}</span>"
-            f'<img alt="{escape(asset["name"])}" src="{_data_url(found, asset, "image/webp")}"></div>'
-            for asset in views
-            if asset["method"] == method
-        )
-        parts.append(
-            f"<details><summary>what {escape(method)} sees behind this frame</summary>"
-            f'<div class="grid">{cells}</div></details>'
-        )
+        for title, of_paths in (
+            ("what {} sees behind this frame", False),
+            ("the two paths of {} and their composition", True),
+        ):
+            cells = "".join(
+                f"<div><span>{escape(VIEW_TITLES.get(asset['name']) or asset['name'])}</span>"
+                f'<img alt="{escape(asset["name"])}" src="{_data_url(found, asset, "image/webp")}"></div>'
+                for asset in views
+                if asset["method"] == method and (asset["name"] in PATHS) == of_paths
+            )
+            if cells:
+                summary = escape(title.format(method))
+                parts.append(f'<details><summary>{summary}</summary><div class="grid">{cells}</div></details>')
     return "".join(parts)
 
 

@@ -15,8 +15,13 @@ from hushsplat.types.errors import EvaluationError
 FORMAT, VERSION = "hushsplat-results", 1
 EXPERIMENTS = ("static", "navigation", "ablation", "convergence", "timing", "zero-shot")
 ROW_TEXTS = ("experiment", "scene", "track", "method")  # every row has them
-ROW_NUMBERS = ("psnr", "gap_closed", "ssim", "lpips", "cvvdp", "flicker", "time_ms", "speedup")
-ROW_COUNTS = ("frames", "samples", "views")
+METRIC_FIELDS = ("psnr", "ssim", "gradient_energy", "tpsnr", "flicker", "lpips", "lpips_3dgs", "cvvdp")
+ROW_NUMBERS = (
+    *METRIC_FIELDS,
+    *(f"{metric}_ci95" for metric in METRIC_FIELDS),
+    *("effective_samples", "gap_closed", "time_ms", "speedup", "fps"),
+)
+ROW_COUNTS = ("frames", "samples", "views", "seeds")
 MAX_ITEMS = 1_000_000  # of a list; more is damage
 MAX_NUMBER = 1e12  # of any; more is damage, and sums of them stay finite
 

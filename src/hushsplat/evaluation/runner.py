@@ -15,10 +15,11 @@ import numpy as np
 from hushsplat import __version__
 from hushsplat.evaluation.assets import write_assets
 from hushsplat.evaluation.bench import machine
-from hushsplat.evaluation.experiments import best_sigma, still_rows, track_rows
-from hushsplat.evaluation.perceptual import DISPLAY, cvvdp_problem, lpips_problem
+from hushsplat.evaluation.experiments import best_of_searched, still_rows, track_rows
+from hushsplat.evaluation.perceptual import LPIPS, cvvdp_problem, lpips_problem
 from hushsplat.evaluation.plan import METRICS, EvaluationOptions, Plan, Task
 from hushsplat.evaluation.results import Results, Row, write_results
+from hushsplat.jobs import Executor
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.types.errors import EvaluationError
 
@@ -33,7 +34,7 @@ class AvailableMetrics:
 
 def usable_metrics(asked: Sequence[str] | None, lpips_weights: Path | None, moving: bool) -> AvailableMetrics:
     """The metrics that were asked for, which have to run; if none were, all that can."""
-    problems = {"lpips": lpips_problem(lpips_weights), "cvvdp": cvvdp_problem()}
+    problems = {**dict.fromkeys(LPIPS, lpips_problem(lpips_weights)), "cvvdp": cvvdp_problem()}
     if not moving:
         problems["cvvdp"] = None
     missing = {metric: problem for metric, problem in problems.items() if problem is not None}
@@ -58,7 +59,7 @@ def evaluate(
     protocol: Row,
     missing: dict[str, str],
     notes: Sequence[str] = (),
-    workers: int = 0,
+    executor: Executor,
     keep: bool = False,  # frames and outcomes stay: a later run with more methods or metrics computes only what is new
     on_plan: Callable[[int], Callable[[int], None]] = lambda cost: lambda done: None,  # total cost in, progress out
 ) -> Results:
@@ -66,14 +67,14 @@ def evaluate(
     started = time.monotonic()
     folder = output.with_suffix(".files")
     plan = Plan(tuple(tasks), options)
-    scores = plan.run(folder, workers, on_plan(plan.cost))
+    scores = plan.run(folder, executor, on_plan(plan.cost))
     said = list(dict.fromkeys(notes))
     if experiment in ("static", "convergence"):
         rows, series = still_rows(experiment, scores), list[Row]()
     else:
         rows, series = track_rows(experiment, scores)
     if experiment == "ablation":
-        rows, series = best_sigma(rows, series, said)
+        rows, series = best_of_searched(rows, series, said)
     results = Results(
         experiment=experiment,
         command=command,
@@ -82,7 +83,7 @@ def evaluate(
         assets=write_assets(plan, folder, {row["method"] for row in rows}),
         protocol={**protocol, "seed": options.noise.seed, **_of_weights(options)},
         versions=versions(options.metrics),
-        machine={**machine(), "workers": workers},
+        machine=machine(),
         missing=missing,
         notes=said,
         seconds=round(time.monotonic() - started, 1),
@@ -97,7 +98,7 @@ def evaluate(
 def versions(metrics: Sequence[str]) -> Row:
     """Of the package and of what its numbers depend on."""
     packages = ["numpy", "pillow"]
-    packages += ["torch"] if {"lpips", "cvvdp"} & set(metrics) else []
+    packages += ["torch"] if {*LPIPS, "cvvdp"} & set(metrics) else []
     packages += ["cvvdp"] if "cvvdp" in metrics else []
     return {"hushsplat": __version__, **{name: importlib.metadata.version(name) for name in packages}}
 
@@ -112,12 +113,11 @@ def weights_digest(weights: DenoiserWeights) -> str:
 
 def _of_weights(options: EvaluationOptions) -> Row:
     record: Row = {}
-    if options.weights is not None:
-        record["weights"] = weights_digest(options.weights)
-    if options.zero_shot_weights is not None:
-        record["zero_shot_weights"] = weights_digest(options.zero_shot_weights)
-    if "lpips" in options.metrics and options.lpips_weights is not None:
+    for name, given in (("weights", options.weights), ("zero_shot_weights", options.zero_shot_weights)):
+        named = [f"{scene}: {weights_digest(weights)}" for scene, weights in given.items()]
+        record[name] = named or "of the package"
+    if set(LPIPS) & set(options.metrics) and options.lpips_weights is not None:
         record["lpips"] = f"VGG16, v0.1, {options.lpips_weights.name}"
     if "cvvdp" in options.metrics:
-        record["cvvdp_display"] = DISPLAY
+        record["cvvdp_display"] = options.display
     return record

@@ -11,11 +11,11 @@ from numpy import ndarray as Array
 from PIL import Image as Pillow
 
 from hushsplat.evaluation.draw_jobs import EXPECTED, picture_path
-from hushsplat.evaluation.perceptual import cvvdp_of, lpips_of
-from hushsplat.evaluation.shots import Method, Shot
+from hushsplat.evaluation.perceptual import DISPLAY, LPIPS, cvvdp_of, lpips_of
+from hushsplat.evaluation.shots import Method, SceneSource, Shot
 from hushsplat.types.errors import EvaluationError
 
-SCORED_METRICS = ("lpips", "cvvdp")
+SCORED_METRICS = (*LPIPS, "cvvdp")
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,24 @@ class ScoreJob:
     metric: str  # of SCORED_METRICS
     weights: Path | None = None  # of LPIPS
     drawn: str = ""  # which job drew the frames: other frames are another score
+    display: str = DISPLAY  # of ColorVideoVDP
 
     @property
     def cost(self) -> int:
         """Frames to score, for a progress bar."""
         return len(self.frames)
 
-    def pictures(self, folder: Path) -> list[Path]:
+    @property
+    def group(self) -> SceneSource:
+        """In the order of the scenes."""
+        return self.shot.scene
+
+    @property
+    def takes_all_cores(self) -> bool:
+        """Several run side by side."""
+        return False
+
+    def files(self, folder: Path) -> list[Path]:
         """It stores none."""
         return []
 
@@ -43,10 +54,10 @@ class ScoreJob:
         shown = self._loaded(folder, self.method)
         expected = self._loaded(folder, EXPECTED)
         if self.metric == "cvvdp":
-            return {"cvvdp": [cvvdp_of(shown, expected, self.shot.fps)]}
+            return {"cvvdp": [cvvdp_of(shown, expected, self.shot.fps, self.display)]}
         if self.weights is None:
             raise EvaluationError("lpips needs its weights.")
-        return {"lpips": [*lpips_of(shown, expected, self.weights)]}
+        return {self.metric: [*lpips_of(self.metric, shown, expected, self.weights)]}
 
     def _loaded(self, folder: Path, method: Method) -> UInt8[Array, "n h w 3"]:
         return np.stack([load_bytes(picture_path(folder, self.shot, method, frame)) for frame in self.frames])

@@ -8,6 +8,7 @@ from hushsplat.methods import BLENDED, LEARNED
 from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import View
+from hushsplat.types.options import Order
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,9 @@ class Shot:
     cameras: tuple[Camera, ...] = field(repr=False)
     scored: tuple[int, ...]  # numbers of the frames that metrics are computed of
     photograph: View | None = field(default=None, repr=False)  # the target; None: `reference`
+    target: SceneSource | None = None  # that `reference` draws; None: the scene itself
     fps: float = 30.0  # of the scored frames, as a video
+    drawn_fps: float | None = None  # frames a second that the track was resampled to
 
     @property
     def is_still(self) -> bool:
@@ -52,11 +55,19 @@ class Method:
     name: str  # of hushsplat.methods.METHODS
     settings: DenoiserSettings | None = None  # of the learned ones
     samples: int = 0  # of `mean`: > 0 draws this many samples at each pose by itself (Ref. N), 0 means along the frames
+    seed: int = 0  # added to the evaluation's: the same method with other noise
+    order: Order | None = None  # of fragments; None: the method's own
+    sampler: str = "stratified"  # how the `samples` at a pose relate
 
     @property
     def is_independent(self) -> bool:
         """Each frame is drawn by itself, so that frames are jobs of their own."""
         return self.name in (*BLENDED, "raw") or self.samples > 0
+
+    @property
+    def is_random(self) -> bool:
+        """Another seed gives another picture."""
+        return self.name not in BLENDED
 
     @property
     def is_learned(self) -> bool:

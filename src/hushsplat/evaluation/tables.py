@@ -6,10 +6,12 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from hushsplat.evaluation.results import Results, Row, scenes_of
+from hushsplat.types.metrics import BEST_DB
 
 UPPER_BOUNDS = ("reference", "exact", "mean", "expected")  # no methods that compete: never marked as the best
 
@@ -19,7 +21,7 @@ class Figure:
     """How a number is shown."""
 
     title: str
-    higher_is_better: bool
+    better: Literal["↑", "↓", "→ 100"]  # the side, or the value, that is better
     digits: int
 
     def text(self, value: float | None) -> str:
@@ -29,19 +31,28 @@ class Figure:
     @property
     def heading(self) -> str:
         """The title with an arrow to the better side."""
-        return f"{self.title} {'↑' if self.higher_is_better else '↓'}"
+        return f"{self.title} {self.better}"
+
+    def badness(self, value: float) -> float:
+        """Least for the best value."""
+        return {"↑": -value, "↓": value, "→ 100": abs(value - 100)}[self.better]
 
 
 FIGURES = {
-    "psnr": Figure("PSNR", True, 2),
-    "gap_closed": Figure("gap closed, %", True, 1),
-    "ssim": Figure("SSIM", True, 3),
-    "lpips": Figure("LPIPS", False, 3),
-    "cvvdp": Figure("CVVDP", True, 2),
-    "flicker": Figure("flicker", False, 2),
-    "time_ms": Figure("ms", False, 1),
-    "speedup": Figure("speed-up", True, 2),
+    "psnr": Figure("PSNR", "↑", 2),
+    "effective_samples": Figure("effective samples", "↑", 1),
+    "gap_closed": Figure("gap closed, %", "↑", 1),
+    "ssim": Figure("SSIM", "↑", 3),
+    "lpips": Figure("LPIPS", "↓", 3),
+    "lpips_3dgs": Figure("LPIPS (3DGS)", "↓", 3),
+    "cvvdp": Figure("CVVDP", "↑", 2),
+    "gradient_energy": Figure("gradient energy, %", "→ 100", 1),
+    "tpsnr": Figure("tPSNR", "↑", 2),
+    "flicker": Figure("flicker", "↓", 2),
+    "time_ms": Figure("ms", "↓", 1),
+    "speedup": Figure("speed-up", "↑", 2),
 }
+RATIOS = ("effective_samples",)  # their means are geometric: that of the mean of dB
 
 
 TIMED = {"time_ms": "milliseconds per frame", "speedup": "times as fast as `reference`"}
@@ -69,11 +80,11 @@ class Table:
 
 def tables_of(results: Results) -> list[Table]:
     """The tables that fit the experiment; the first one says it all in short."""
-    rows = [{**row, "method": _shown_method(row)} for row in _with_gaps(results.rows)]
+    rows = [{**row, "method": _shown_method(row)} for row in with_gaps(results.rows)]
     if not rows:
         return []
     if results.experiment == "convergence":
-        return [_by_frames(results.rows, figure) for figure in _measured(rows)]
+        return [by_frames(results.rows, figure) for figure in _measured(rows)]
     if results.experiment == "timing":
         parts = [row for row in rows if ": " in row["method"]]
         whole = [row for row in rows if ": " not in row["method"]]
@@ -82,25 +93,31 @@ def tables_of(results: Results) -> list[Table]:
         ]
         return tables + ([_averages(parts, ("scene", "track"), PARTS_TITLE)] if parts else [])
     by = ("scene",) if results.experiment == "static" else ("scene", "track")
-    places = len({tuple(row[key] for key in by) for row in rows})
-    title = f"{results.experiment}: mean over {places} {'scene' if by == ('scene',) else 'track'}{'s' * (places > 1)}"
-    tables = [_averages(rows, by, title)]
-    if places > 1:
-        tables += [_pivot(rows, figure, by, f"{FIGURES[figure].title} by {by[-1]}") for figure in _measured(rows)]
-    return tables
+    rates = sorted({row.get("fps") or 0.0 for row in rows}, reverse=True)
+    means, single = list[Table](), list[Table]()
+    for rate in rates:  # a mean over several frame rates says nothing
+        here = [row for row in rows if (row.get("fps") or 0.0) == rate]
+        at = f" at {rate:g} frames a second" if len(rates) > 1 else ""
+        places = len({tuple(row[key] for key in by) for row in here})
+        means.append(_averages(here, by, f"{results.experiment}{at}: mean over {places} {by[-1]}{'s' * (places > 1)}"))
+        if places > 1:
+            single += [_pivot(here, name, by, f"{FIGURES[name].title} by {by[-1]}{at}") for name in _measured(here)]
+    return means + single
 
 
-def _with_gaps(rows: Sequence[Row]) -> list[Row]:
-    """Along tracks: the share that is closed of the way in PSNR from `raw` to `mean`, or to `exact` without that."""
+def with_gaps(rows: Sequence[Row]) -> list[Row]:
+    """Along tracks, beside PSNR: effective samples, and the share of the gap from `raw` to `mean` (or `exact`)."""
     reached = {(row["scene"], row.get("track"), row["method"]): row.get("psnr") for row in rows}
     found = []
     for row in rows:
         low, mean, exact = (reached.get((row["scene"], row.get("track"), name)) for name in ("raw", "mean", "exact"))
         high, here = exact if mean is None else mean, row.get("psnr")
-        if low is None or high is None or here is None or not high > low:
-            found.append(row)
-        else:
-            found.append({**row, "gap_closed": 100 * (here - low) / (high - low)})
+        more: Row = {}
+        if low is not None and here is not None:
+            more["effective_samples"] = 10 ** (max(-BEST_DB, min(BEST_DB, here - low)) / 10)
+            if high is not None and high > low:
+                more["gap_closed"] = 100 * (here - low) / (high - low)
+        found.append({**row, **more})
     return found
 
 
@@ -109,20 +126,23 @@ def _shown_method(row: Row) -> str:
     counts = row["experiment"] == "static" and row.get("frames")
     if counts:
         return f"{row['method']} ({row['frames']})"
-    return f"{row['method']} ({row['samples']})" if row.get("samples") else row["method"]
+    return f"{row['method']} ({row['samples']})" if row.get("samples") and row["method"] == "mean" else row["method"]
 
 
 def _averages(rows: Sequence[Row], by: tuple[str, ...], title: str) -> Table:
     figures = _measured(rows)
     methods = list(dict.fromkeys(row["method"] for row in rows))
     places = {tuple(row[key] for key in by) for row in rows}
-    means = {method: [_mean(rows, figure, method=method) for figure in figures] for method in methods}
+    means = {method: [mean_of(rows, figure, method=method) for figure in figures] for method in methods}
     best = [_best(figure, {method: means[method][i] for method in methods}) for i, figure in enumerate(figures)]
     counted = {method: len({tuple(r[key] for key in by) for r in rows if r["method"] == method}) for method in methods}
     uneven = len(set(counted.values())) > 1  # then a mean over fewer places must say so
     lines = []
     for method in methods:
-        texts = [FIGURES[figure].text(value) for figure, value in zip(figures, means[method], strict=True)]
+        texts = [
+            FIGURES[figure].text(value) + _plus_minus(rows, figure, method)
+            for figure, value in zip(figures, means[method], strict=True)
+        ]
         cells = [Cell(text, method in best[index]) for index, text in enumerate(texts)]
         lines.append((Cell(method), *([Cell(f"{counted[method]} of {len(places)}")] if uneven else []), *cells))
     columns = ("method", *(["measured on"] if uneven else []), *(FIGURES[figure].heading for figure in figures))
@@ -136,21 +156,20 @@ def _pivot(rows: Sequence[Row], figure: str, by: tuple[str, ...], title: str) ->
     lines = []
     for place in places:
         here = [row for row in rows if tuple(row[key] for key in by) == place]
-        lines.append((*map(Cell, place), *_cells(figure, {m: _mean(here, figure, method=m) for m in methods})))
-    means = {method: _mean(rows, figure, method=method) for method in methods}
+        lines.append((*map(Cell, place), *_cells(figure, {m: mean_of(here, figure, method=m) for m in methods})))
+    means = {method: mean_of(rows, figure, method=method) for method in methods}
     lines.append((Cell("mean"), *(Cell("") for _ in by[1:]), *_cells(figure, means)))
-    arrow = FIGURES[figure].heading[-1]
-    return Table(f"{title} {arrow}", (*by, *methods), len(by), tuple(lines), (len(places),))
+    return Table(f"{title} {FIGURES[figure].better}", (*by, *methods), len(by), tuple(lines), (len(places),))
 
 
-def _by_frames(rows: Sequence[Row], figure: str) -> Table:
+def by_frames(rows: Sequence[Row], figure: str) -> Table:
     """Numbers of frames down, methods across; a method without frames, such as `reference`, has the same everywhere."""
     methods = list(dict.fromkeys(row["method"] for row in rows))
     counts = sorted({row["frames"] for row in rows if row["frames"]})
     lines = []
     for count in counts:
         here = [row for row in rows if row["frames"] in (count, 0)]
-        lines.append((Cell(str(count)), *_cells(figure, {m: _mean(here, figure, method=m) for m in methods})))
+        lines.append((Cell(str(count)), *_cells(figure, {m: mean_of(here, figure, method=m) for m in methods})))
     scenes = ", ".join(scenes_of(rows))
     return Table(f"{FIGURES[figure].heading} after so many frames: {scenes}", ("frames", *methods), 1, tuple(lines))
 
@@ -162,24 +181,34 @@ def _cells(figure: str, values: dict[str, float | None]) -> list[Cell]:
 
 def _best(figure: str, values: dict[str, float | None]) -> set[str]:
     """The best methods, all that look the same after rounding; nobody is the best of one."""
-    texts = {
-        method: float(FIGURES[figure].text(value))
+    shown = FIGURES[figure]
+    ranks = {
+        method: shown.badness(float(shown.text(value)))
         for method, value in values.items()
         if value is not None and method.split(" (")[0] not in UPPER_BOUNDS
     }
-    if len(texts) < 2:
-        return set()
-    best = max(texts.values()) if FIGURES[figure].higher_is_better else min(texts.values())
-    return {method for method, value in texts.items() if value == best}
+    return {method for method, rank in ranks.items() if rank == min(ranks.values())} if len(ranks) > 1 else set()
 
 
 def _measured(rows: Sequence[Row]) -> list[str]:
     return [figure for figure in FIGURES if any(row.get(figure) is not None for row in rows)]
 
 
-def _mean(rows: Sequence[Row], figure: str, method: str) -> float | None:
+def mean_of(rows: Sequence[Row], figure: str, method: str) -> float | None:
+    """Of a method's rows that have this figure."""
     known = [row[figure] for row in rows if row["method"] == method and row.get(figure) is not None]
+    if known and figure in RATIOS:
+        return float(np.exp(np.mean(np.log(known))))
     return float(np.mean(known)) if known else None
+
+
+def _plus_minus(rows: Sequence[Row], figure: str, method: str) -> str:
+    """Half of the 95 % confidence interval over seeds, of a mean over places with seeds of their own."""
+    here = [row for row in rows if row["method"] == method and row.get(figure) is not None]
+    known = [row[f"{figure}_ci95"] for row in here if row.get(f"{figure}_ci95") is not None]
+    if not known or len(known) < len(here):
+        return ""
+    return f" ± {FIGURES[figure].text(float(np.sqrt(np.sum(np.square(known)))) / len(known))}"
 
 
 def to_markdown(table: Table) -> str:
@@ -226,6 +255,8 @@ LATEX = {
     "\\": r"\textbackslash{}",
     "↑": r"$\uparrow$",
     "↓": r"$\downarrow$",
+    "→": r"$\to$",
+    "±": r"$\pm$",
     "σ": r"$\sigma$",
     "×": r"$\times$",
     "–": "--",

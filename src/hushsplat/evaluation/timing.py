@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hushsplat.evaluation.bench import BenchPlan, Case, denoiser_frames, interleaved_times_ms, time_methods
+from hushsplat.evaluation.draw_jobs import uploaded
 from hushsplat.evaluation.results import Row
+from hushsplat.evaluation.shots import SceneSource
 from hushsplat.methods import EngineDenoiser, configure, drawn_by
 from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.spec.weights import DenoiserWeights
+from hushsplat.types.camera import Camera
 from hushsplat.types.options import RenderOptions
 
+DENOISED = (
+    *("st-taa", "svgf", "svgf-literal", "svgf-tuned"),
+    *("paper", "paper-zero-shot", "temporal", "temporal-zero-shot"),
+)
 METHODS = {  # row: what `hushsplat bench` calls it; a denoiser's frame includes drawing the noisy one
     "reference": "reference",
     "raw": "raw",
-    "st-taa": "raw+st-taa",
-    "svgf": "raw+svgf",
-    "svgf-tuned": "raw+svgf-tuned",
-    "temporal": "raw+temporal",
-    "temporal-zero-shot": "raw+temporal-zero-shot",
+    **{name: f"raw+{name}" for name in DENOISED},
+    "hush": "hush",
 }
 # The cost of a pass is what leaving it out saves. The paper's own reference is the sorted renderer.
 PARTS: dict[str, dict[str, Any]] = {
@@ -32,6 +37,41 @@ PARTS: dict[str, dict[str, Any]] = {
     "smoothing": {"smooth": False},
     "stabilisation": {"stabilise": False},
 }
+
+
+@dataclass(frozen=True)
+class TimeJob:
+    """Times of methods on a scene; the outcome is stored, so that a run that goes on has the same."""
+
+    scene: SceneSource
+    track: str
+    cameras: tuple[Camera, ...] = field(repr=False)
+    methods: tuple[str, ...]  # of METHODS
+    rounds: int
+
+    @property
+    def group(self) -> SceneSource:
+        """In the order of the scenes."""
+        return self.scene
+
+    @property
+    def cost(self) -> int:
+        """Frames to draw, for a progress bar."""
+        return len(self.cameras) * len(self.methods) * self.rounds
+
+    @property
+    def takes_all_cores(self) -> bool:
+        """What is timed runs alone."""
+        return True
+
+    def files(self, folder: Path) -> list[Path]:
+        """It stores none."""
+        return []
+
+    def run(self, folder: Path, threads: int) -> dict[str, Any]:
+        """The rows of `timing_rows`."""
+        case = Case(self.scene.name, *uploaded(self.scene), self.cameras)
+        return {"rows": timing_rows(case, self.track, self.methods, self.rounds)}
 
 
 def timing_rows(

@@ -54,35 +54,42 @@ class Pass:
 PASSES = (
     Pass(
         "reproject",
-        "fill depth holes, move the previous state into this camera (Catmull-Rom), compare depths",
-        ("far_depth", "static_tolerance"),
+        "fill depth holes, move the previous state into this camera (16 taps), compare depths",
+        ("far_depth", "static_tolerance", "resample_sharpness", "resample_clamp"),
         state=("depth",),
         views=("motion_px", "relative_depth"),
     ),
     Pass(
         "trust",
         "predict per-pixel history weights of both paths with two small CNNs",
-        ("trust", "sigma", "motion_scale_px", "zero_shot", "accumulated_cap_frames", "denoised_cap_frames"),
-        state=("accumulated_trust", "denoised_trust"),
-        views=("accumulated_trust", "denoised_trust"),
+        (
+            *("trust", "sigma", "constant_trust", "motion_scale_px", "zero_shot"),
+            *("accumulated_cap_frames", "denoised_cap_frames"),
+        ),
     ),
     Pass(
         "filter",
         "anisotropic filter of this frame over a mip pyramid",
-        ("spatial_filter", "zero_shot"),
+        ("spatial_filter", "filter_lean", "zero_shot"),
         views=("filtered", "ellipse"),
     ),
     Pass(
         "accumulate",
         "trust-weighted running means of raw and filtered colours, and of squared luma",
-        ("accumulated_cap_frames", "denoised_cap_frames"),
-        state=("accumulated", "squared_luma", "accumulated_frames", "denoised", "denoised_frames"),
-        views=("accumulated", "denoised", "accumulated_frames", "denoised_frames", "variance"),
+        ("history", "history_px", "motion_scale_px", "accumulated_cap_frames", "denoised_cap_frames"),
+        state=(
+            *("accumulated", "squared_luma", "accumulated_frames", "accumulated_trust"),
+            *("denoised", "denoised_frames", "denoised_trust"),
+        ),
+        views=(
+            *("accumulated", "denoised", "accumulated_frames", "denoised_frames"),
+            *("accumulated_trust", "denoised_trust", "variance"),
+        ),
     ),
     Pass(
         "smooth",
         "average the accumulated mean over 3×3 neighbours within its standard error",
-        ("smooth", "smooth_errors"),
+        ("smooth", "smooth_errors", "error_floor", "pooled_frames"),
         views=("smoothed",),
     ),
     Pass(

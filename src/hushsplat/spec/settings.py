@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Literal
 from hushsplat.types.errors import DenoiseError, HushsplatError
 from hushsplat.types.settings import Settings, Slider, documented, setting
 
-TrustMode = Literal["learned", "one", "heuristic"]
+TrustMode = Literal["learned", "one", "heuristic", "constant"]
+HistoryMode = Literal["share", "length"]
 GateMode = Literal["learned", 0, 1]
 Discovery = Literal["everything", "tiles", "stream"]
 
@@ -76,8 +77,9 @@ class DenoiserSettings(Settings):
     )
     trust: TrustMode = setting(
         "learned",
-        "trust of the accumulated path: predicted, always one, or exp(-sigma · relative depth difference).",
-        source="Paper, Ablations",
+        "trust of the accumulated path: predicted, always one, exp(-sigma · relative depth difference), or "
+        "`constant_trust`.",
+        source="Paper, Ablations; a constant is ours",
     )
     sigma: float = setting(
         10.0,
@@ -85,6 +87,41 @@ class DenoiserSettings(Settings):
         low=0.0,
         high=1e6,
         source="Paper, Ablations: grid-searched there; the default is ours",
+    )
+    constant_trust: float = setting(
+        0.9, "trust of the accumulated path if it is constant; unused otherwise.", low=0.0, high=1.0, source="Ours"
+    )
+    history: HistoryMode = setting(
+        "length",
+        "what trust t leaves of n frames: a share, n t, or a length, min(n, t / (1 - t)).",
+        source="Paper, EMA path update: share; length is ours",
+    )
+    history_px: float = setting(
+        1.0,
+        "a length is at least that of this much motion, on the accumulated path.",
+        unit="px",
+        low=0.0,
+        high=1e9,
+        source="Ours",
+    )
+    resample_sharpness: float = setting(
+        0.6,
+        "-a of the cubic that resamples history: 0.5 is Catmull-Rom, more is sharper.",
+        low=0.0,
+        high=1.0,
+        source="Paper, Reprojection: 0.5; ours blurs less where history is resampled in every frame",
+    )
+    resample_clamp: bool = setting(
+        True,
+        "limit resampled history to the range of its four central taps.",
+        source="Ours; the paper does not limit it",
+    )
+    filter_lean: float = setting(
+        1 / 32,
+        "how far the filter's major axis leans towards x, of the mean of both axes.",
+        low=0.0,
+        high=1.0,
+        source="Ours, so that the angle has a gradient at the isotropic kernel; the paper has none",
     )
     spatial_filter: bool = setting(
         True, "filter this frame before the denoised path averages it.", source="Paper, Ablations: w/o spatial filter"
@@ -101,6 +138,21 @@ class DenoiserSettings(Settings):
         low=0.0,
         high=1e6,
         source="Ours",
+    )
+    error_floor: float = setting(
+        1e-4,
+        "variance of the luma below which the standard error is linear in it.",
+        low=0.0,
+        high=1.0,
+        source="Ours: within float32 cancellation; the paper has none",
+    )
+    pooled_frames: float = setting(
+        8.0,
+        "variance of shorter histories is taken from 3×3 pixels, in part; 0: never.",
+        unit="frames",
+        low=0.0,
+        high=1e6,
+        source="Ours; the paper has none",
     )
     gate: GateMode = setting(
         "learned",
@@ -159,7 +211,18 @@ class DenoiserSettings(Settings):
     )
 
 
-PAPER = DenoiserSettings(tau_frames=8.0, smooth=False, stabilise_motion_px=1e9)  # the paper's passes and constants
+PAPER = DenoiserSettings(  # the paper's passes and constants, nothing of ours
+    history="share",
+    history_px=0.0,
+    resample_sharpness=0.5,
+    resample_clamp=False,
+    filter_lean=0.0,
+    smooth=False,
+    error_floor=0.0,
+    pooled_frames=0.0,
+    tau_frames=8.0,
+    stabilise_motion_px=1e9,
+)
 
 
 def _far_depth() -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.scenes.scene import load
+from hushsplat.io.weights import read_weights
 from hushsplat.training.log import OnProgress, last_entries
 from hushsplat.training.settings import PRESETS, TrainSettings
 from hushsplat.types.capture import Capture
@@ -47,31 +48,37 @@ class _Input:
     scene: PathLike | Gaussians | None
     images: PathLike | None
     lpips: PathLike | None
+    reference_scene: PathLike | Gaussians | None
+    start: PathLike | None
 
     def names(self) -> dict[str, str]:
         """In words, for config.json; a resumed run must have the same."""
-        given = {"capture": self.capture, "scene": self.scene, "images": self.images, "lpips": self.lpips}
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: _name(value) for name, value in given.items() if value is not None}
 
     def plans(self, settings: TrainSettings) -> list[Plan]:
         """Read everything, so that errors come first."""
         from hushsplat.engines.torch.lpips import load_lpips
         from hushsplat.training.photographs import load_photographs, made_up_photographs
-        from hushsplat.training.plans import plans_from_capture, plans_from_scene
+        from hushsplat.training.plans import JointInput, plans_from_capture, plans_from_scene
 
-        lpips = None if self.lpips is None else load_lpips(self.lpips)
+        joint = JointInput(
+            None if self.lpips is None else load_lpips(self.lpips),
+            None if self.reference_scene is None else _gaussians(self.reference_scene),
+            None if self.start is None else read_weights(self.start),
+        )
         if self._is_scene():
             if self.scene is not None or self.images is not None:
                 raise TrainingError(f"{_name(self.capture)}: is a scene; --scene and --images belong to a capture.")
             gaussians = _gaussians(self.capture)  # type: ignore[arg-type]
-            return plans_from_scene(gaussians, made_up_photographs(gaussians, settings), settings, lpips)
+            return plans_from_scene(gaussians, made_up_photographs(gaussians, settings), settings, joint)
         capture = self.capture
         if not isinstance(capture, Capture):
             capture = load_capture(capture, images=self.images)  # type: ignore[arg-type]
         photographs = load_photographs(capture, settings)
         if self.scene is not None:
-            return plans_from_scene(_gaussians(self.scene), photographs, settings, lpips)
-        return plans_from_capture(capture, photographs, settings, lpips)
+            return plans_from_scene(_gaussians(self.scene), photographs, settings, joint)
+        return plans_from_capture(capture, photographs, settings, joint)
 
     def _is_scene(self) -> bool:
         if isinstance(self.capture, (Capture, Gaussians)):
@@ -88,6 +95,8 @@ def train(
     scene: PathLike | Gaussians | None = None,
     images: PathLike | None = None,
     lpips: PathLike | None = None,
+    reference_scene: PathLike | Gaussians | None = None,
+    start: PathLike | None = None,
     resume: bool = False,
     on_progress: OnProgress | None = None,
 ) -> TrainResult:
@@ -102,6 +111,9 @@ def train(
         scene: a trained scene in the frame of the capture; training begins at stage 3.
         images: folder of the photographs inside the capture, such as images_4.
         lpips: .npz of LPIPS' weights for the loss of stage 4 (docs/evaluation.md); None does without.
+        reference_scene: the vanilla scene, whose sorted pictures are the target of stage 4 and what it is measured
+            against; None takes that of stage 1, or the scene given.
+        start: .safetensors of weights that stage 4 begins with (a transfer); None begins as the settings say.
         resume: go on with the run in the folder, with its own settings.
         on_progress: called after every step.
 
@@ -111,7 +123,7 @@ def train(
     import hushsplat.engines.torch  # noqa: F401  (says how to install PyTorch if it is missing)
     from hushsplat.training.runner import begin_run, read_run, run_stages
 
-    given, folder = _Input(capture, scene, images, lpips), Path(output)
+    given, folder = _Input(capture, scene, images, lpips, reference_scene, start), Path(output)
     if resume:
         settings, begun_with = read_run(folder)
         if begun_with != given.names():

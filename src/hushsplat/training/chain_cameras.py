@@ -19,10 +19,6 @@ from hushsplat.types.camera import Camera
 from hushsplat.types.rotations import matrix_from_quaternion, normalized
 from hushsplat.types.splines import curve
 
-KNOT_FRAMES = 12  # ours: a hand changes its direction about this often, in frames
-SMALL_SCALE, NEAR_STATIC_SCALE = 0.25, 1 / 15  # of a large perturbation; the first is ours, the second the paper's
-DRIFT_FRAMES = 16  # ours: a drift goes as far as a large perturbation in this many frames
-LEAST_DRIFT = 0.2  # ours: the slowest drift, of the fastest
 # Ours: a paced chain's velocity is a wandering part and a constant one (0.6² + 0.8² = 1), scaled so that the median
 # pixel moves at about the pace; it rolls half as fast as it turns.
 PACE_WANDER, PACE_CONSTANT, PACE_SCALE, ROLL_SHARE = 0.6, 0.8, 1.3, 0.5
@@ -53,7 +49,7 @@ def paced(
     rng: Generator,
 ) -> list[Camera]:
     """A mixture of moving and turning that wanders, at an even pace."""
-    velocity = PACE_WANDER * _wander(frames, rng) + PACE_CONSTANT * rng.normal(size=6)
+    velocity = PACE_WANDER * _wander(frames, ChainSizes().knot_frames, rng) + PACE_CONSTANT * rng.normal(size=6)
     path = np.cumsum(PACE_SCALE * pixels / view.fx * velocity, axis=0)
     moving = rng.random()
     return moved(view, moving * depth * path[:, :3], (1 - moving) * path[:, 3:] * [1, 1, ROLL_SHARE])
@@ -70,35 +66,35 @@ def moved(view: Camera, shifts: Float64[Array, "n 3"], angles: Float64[Array, "n
 
 def _dolly(frames: int, sizes: ChainSizes, radius: float, rng: Generator) -> Offsets:
     length = rng.uniform(*sizes.dolly_m) * sizes.meter * rng.choice([-1, 1])
-    shifts = np.linspace(0, length, frames)[:, None] * [[1.0, 0.0, 0.0]]
+    shifts = np.arange(frames)[:, None] * length / (sizes.dolly_frames - 1) * [[1.0, 0.0, 0.0]]
     return shifts, np.zeros((frames, 3))
 
 
 def _drift(frames: int, sizes: ChainSizes, radius: float, rng: Generator) -> Offsets:
-    steps = np.arange(frames)[:, None] / DRIFT_FRAMES
+    steps = np.arange(frames)[:, None] / sizes.drift_frames
     directions = normalized(rng.normal(size=(2, 3)))
-    amount = rng.uniform(LEAST_DRIFT, 1.0, 2) * [sizes.position_share * radius, np.radians(sizes.angle_deg)]
+    amount = rng.uniform(sizes.least_drift, 1.0, 2) * [sizes.position_share * radius, np.radians(sizes.angle_deg)]
     return steps * amount[0] * directions[0], steps * amount[1] * directions[1]
 
 
-def _wandering(scale: float) -> Callable[[int, ChainSizes, float, Generator], Offsets]:
+def _wandering(scale: Callable[[ChainSizes], float]) -> Callable[[int, ChainSizes, float, Generator], Offsets]:
     def offsets(frames: int, sizes: ChainSizes, radius: float, rng: Generator) -> Offsets:
-        path = np.clip(_wander(frames, rng), -1, 1) * scale
+        path = np.clip(_wander(frames, sizes.knot_frames, rng), -1, 1) * scale(sizes)
         return path[:, :3] * sizes.position_share * radius, path[:, 3:] * np.radians(sizes.angle_deg)
 
     return offsets
 
 
-def _wander(frames: int, rng: Generator) -> Float64[Array, "n 6"]:
+def _wander(frames: int, knot_frames: int, rng: Generator) -> Float64[Array, "n 6"]:
     """Six channels of smooth noise of about unit strength."""
-    knots = np.arange(frames // KNOT_FRAMES + 4, dtype=np.float64)
-    return curve(knots, rng.normal(size=(len(knots), 6)), np.arange(frames) / KNOT_FRAMES)
+    knots = np.arange(frames // knot_frames + 4, dtype=np.float64)
+    return curve(knots, rng.normal(size=(len(knots), 6)), np.arange(frames) / knot_frames)
 
 
 KINDS: dict[str, Callable[[int, ChainSizes, float, Generator], Offsets]] = {
     "dolly": _dolly,
     "drift": _drift,
-    "large": _wandering(1.0),
-    "small": _wandering(SMALL_SCALE),
-    "near-static": _wandering(NEAR_STATIC_SCALE),
+    "large": _wandering(lambda sizes: 1.0),
+    "small": _wandering(lambda sizes: sizes.small_scale),
+    "near-static": _wandering(lambda sizes: sizes.near_static_scale),
 }

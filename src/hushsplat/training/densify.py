@@ -22,17 +22,18 @@ SPLIT_SHRINK = 0.8 * SPLIT_INTO  # scales of the parts are divided by this; 3DGS
 class Density:
     """Collects screen-space gradients, and clones, splits, prunes and resets surfels by them."""
 
-    def __init__(self, settings: Densification, extent: float, seed: int) -> None:
-        self.settings, self.extent, self.seed = settings, extent, seed
-        self.gradients, self.views = torch.zeros(0), torch.zeros(0)  # sums, since the last time
+    def __init__(self, settings: Densification, extent: float, seed: int, device: torch.device | str = "cpu") -> None:
+        self.settings, self.extent, self.seed, self.device = settings, extent, seed, device
+        self.gradients, self.views = self._zeros(0), self._zeros(0)  # sums, since the last time
 
     def observe(self, screen: ScreenGradients, camera: Camera, count: int) -> None:
         """Add the gradients of one picture."""
         if len(self.gradients) != count:
-            self.gradients, self.views = torch.zeros(count), torch.zeros(count)
+            self.gradients, self.views = self._zeros(count), self._zeros(count)
         if screen.by_center is None or screen.seen is None:
             return
-        scaled = screen.by_center * torch.tensor([camera.width / 2, camera.height / 2])  # per half picture, as 3DGS
+        half = torch.tensor([camera.width / 2, camera.height / 2], device=self.device)
+        scaled = screen.by_center * half  # per half picture, as 3DGS
         self.gradients += scaled.norm(dim=1)
         self.views += screen.seen
 
@@ -62,7 +63,7 @@ class Density:
             doomed |= model.values["log_scales"].exp().max(dim=1).values > s.prune_share * self.extent
         if not doomed.all():
             model.take((~doomed).nonzero().flatten())
-        self.gradients, self.views = torch.zeros(len(model)), torch.zeros(len(model))
+        self.gradients, self.views = self._zeros(len(model)), self._zeros(len(model))
 
     def _room(self, model: SurfelModel, step: int) -> int:
         s = self.settings
@@ -72,7 +73,11 @@ class Density:
         return (s.most_surfels - len(model)) // left
 
     def _rng(self, step: int) -> torch.Generator:
+        """Of the host: the same numbers on every device."""
         return torch.Generator().manual_seed(self.seed * 1_000_003 + step)
+
+    def _zeros(self, count: int) -> Tensor:
+        return torch.zeros(count, device=self.device)
 
     def state(self) -> dict[str, Tensor]:
         """What was observed since the last time."""
@@ -80,7 +85,9 @@ class Density:
 
     def load(self, state: Mapping[str, Tensor]) -> None:
         """Go on from there."""
-        self.gradients, self.views = state["density.gradients"].clone(), state["density.views"].clone()
+        self.gradients, self.views = (
+            state[f"density.{name}"].clone().to(self.device) for name in ("gradients", "views")
+        )
 
 
 def _strongest(gradients: Float[Tensor, " n"], least: float, room: int) -> Bool[Tensor, " n"]:
@@ -98,7 +105,7 @@ def _split(rows: Mapping[str, Tensor], rng: torch.Generator) -> dict[str, Tensor
     """Each surfel as smaller ones, placed at random by its own Gaussian."""
     parts = {name: tensor.repeat(SPLIT_INTO, *[1] * (tensor.ndim - 1)) for name, tensor in rows.items()}
     scales = parts["log_scales"].exp()
-    places = torch.randn(scales.shape, generator=rng) * scales
+    places = torch.randn(scales.shape, generator=rng).to(scales.device) * scales
     axes = matrices(normalize(parts["quaternions"], dim=1))[..., :2]
     parts["means"] = parts["means"] + (axes @ places[..., None])[..., 0]
     parts["log_scales"] = (scales / SPLIT_SHRINK).log()

@@ -12,7 +12,7 @@ from numpy import ndarray as Array
 from torch import Tensor
 
 from hushsplat.engines.torch.colour import rgb_from_ycocg, ycocg_from_rgb
-from hushsplat.engines.torch.filter import Ellipse, filter_color
+from hushsplat.engines.torch.filter import Ellipse, filter_color, kernel_scales
 from hushsplat.engines.torch.gate import standard_error
 from hushsplat.engines.torch.lpips import Lpips
 from hushsplat.engines.torch.ops import ssim
@@ -27,9 +27,6 @@ from hushsplat.types.errors import TrainingError
 from hushsplat.types.image import Image
 from hushsplat.types.motion import CameraMotion
 
-# Paper, "fast transfer": what becomes of two weights when training begins with trained networks.
-TRANSFER_NEAR_STATIC_SHARE = 0.5
-TRANSFER_DISOCCLUSION_MORE = 0.05
 LEAST_DEPTH = 1e-6  # world units: keeps relative differences finite
 
 
@@ -53,6 +50,7 @@ class JointLoss:
     """The weighted terms by name; a term that does not apply to a frame is left out."""
 
     settings: Stage4
+    denoiser: DenoiserSettings  # of the passes that are trained
     lpips: Lpips | None = None
     threads: int = 0
 
@@ -66,7 +64,7 @@ class JointLoss:
     ) -> dict[str, Float[Tensor, ""]]:
         """All terms of one frame."""
         settings, views = self.settings, frame.views
-        composite, trusts = views["composite"], (views["accumulated_trust"], views["denoised_trust"])
+        composite, trusts = views["composite"], frame.trusts
         terms = {"l1": (composite - target).abs().mean()}
         if settings.ssim:
             terms["ssim"] = settings.ssim * (1 - ssim(composite, target, self.threads))
@@ -74,21 +72,22 @@ class JointLoss:
             terms["lpips"] = settings.lpips * self.lpips(*(x.permute(2, 0, 1)[None] for x in (composite, target)))[0]
         if settings.accumulated:
             terms["accumulated"] = settings.accumulated * (views["accumulated"] - target).abs().mean()
-        if settings.symmetry and settings.payload:
-            terms["symmetry"] = settings.symmetry * (views["ellipse"][..., 0] - views["ellipse"][..., 1]).mean()
+        if settings.symmetry and observation.neural_view is not None:
+            scale_x, scale_y, _ = kernel_scales(observation.neural_view)
+            terms["symmetry"] = settings.symmetry * (scale_x - scale_y).abs().mean()
         if settings.trust_loss and frame.history.valid.any():
-            terms["trust_loss"] = settings.trust_loss * both_trust_losses(frame, observation, target)
+            terms["trust_loss"] = settings.trust_loss * both_trust_losses(frame, observation, target, self.denoiser)
         if near_static and frame.history.valid.any():
-            weight = settings.near_static * (TRANSFER_NEAR_STATIC_SHARE if settings.transfer else 1)
+            weight = settings.transfer_near_static if settings.transfer else settings.near_static
             terms["near_static"] = weight * (2 - trusts[0].mean() - trusts[1].mean())
         if disoccluded is not None and disoccluded.any():
-            weight = settings.disocclusion + (TRANSFER_DISOCCLUSION_MORE if settings.transfer else 0)
-            terms["disocclusion"] = weight * ((trusts[0] + trusts[1])[..., 0] * disoccluded).mean()
+            weight = settings.transfer_disocclusion if settings.transfer else settings.disocclusion
+            terms["disocclusion"] = weight * ((trusts[0] + trusts[1]) * disoccluded).mean()
         return terms
 
 
 def both_trust_losses(
-    frame: TensorImage, observation: TensorObservation, target: Float[Tensor, "h w 3"]
+    frame: TensorImage, observation: TensorObservation, target: Float[Tensor, "h w 3"], config: DenoiserSettings
 ) -> Float[Tensor, ""]:
     """Of both paths; the denoised one against the filtered target, since the blur is common to all it averages."""
     history, views = frame.history, frame.views
@@ -96,23 +95,25 @@ def both_trust_losses(
     soft = rgb_from_ycocg(filter_color(ycocg_from_rgb(target), ellipse))
     denoised = trust_loss(
         history.denoised_frames,
-        views["denoised_trust"][..., 0],
+        frame.trusts[1],
         squared(rgb_from_ycocg(history.denoised) - soft),
         squared(views["filtered"].detach() - soft),
         history.valid,
+        config.history,
     )
     if history.static:  # the accumulated path's trust is 1, whatever the network predicts
         return denoised
     # Errors are compared after smoothing, which removes most of a sample's noise and nothing of a wrong history.
     luma = ycocg_from_rgb(views["accumulated"].detach())[..., 0]
-    error = standard_error(views["variance"][..., 0].detach(), views["accumulated_frames"][..., 0].detach())
-    weights = neighbour_weights(luma, error, DenoiserSettings())
+    error = standard_error(views["variance"][..., 0].detach(), views["accumulated_frames"][..., 0].detach() - 1, config)
+    weights = neighbour_weights(luma, error, config)
     return denoised + trust_loss(
         history.accumulated_frames,
-        views["accumulated_trust"][..., 0],
+        frame.trusts[0],
         squared(mixed(rgb_from_ycocg(history.accumulated) - target, weights)),
         squared(mixed(observation.color - target, weights)),
         history.valid,
+        config.history,
     )
 
 

@@ -29,8 +29,9 @@ from hushsplat.io.scenes.scene import save
 from hushsplat.io.weights import default_weights, write_weights
 from hushsplat.methods import configure
 from hushsplat.spec.denoisers import ConfiguredDenoiser
-from hushsplat.spec.settings import DenoiserSettings
+from hushsplat.spec.settings import PAPER, DenoiserSettings
 from hushsplat.spec.state import TEMPORAL, State
+from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.stream import Stream
 from hushsplat.training.chain_cameras import chain_cameras, chain_kind, paced
 from hushsplat.training.joint_loss import CleanPicture, JointLoss, disocclusion
@@ -43,8 +44,6 @@ from hushsplat.types.observation import Observation, Visibility
 from hushsplat.types.options import Noise, RenderOptions
 
 STAGE4_PLY, DENOISER = "stage4.ply", "denoiser.safetensors"
-FIRST_BLUR = 1.854  # ours: its softplus is 2 px, the width of the zero-shot kernel
-FIRST_VECTORS = 0.1  # ours, standard deviation: |vector · axis| has no gradient at 0
 FIRST_LONGEST = 2  # frames; paper: the curriculum begins with pairs
 # Ours: how the held-out views are measured and previewed.
 MEASURED_VIEWS, MEASURED_FRAMES, PREVIEW_FRAMES = 6, 24, 5
@@ -59,6 +58,7 @@ class Subject:
     views: Sequence[Camera]
     held_out: Sequence[Camera]
     radius: float  # world units, > 0: of the scene
+    reference: Gaussians | None = None  # the vanilla scene, whose pictures are the target; None: the scene itself
 
 
 @dataclass(frozen=True)
@@ -83,16 +83,29 @@ class LastFrame:
 class JointStage:
     """Stage 4 as the runner drives it."""
 
-    def __init__(self, subject: Subject, settings: TrainSettings, lpips: Lpips | None = None) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        settings: TrainSettings,
+        lpips: Lpips | None = None,
+        start: DenoiserWeights | None = None,  # weights to begin with; None: those of the package, or new ones
+    ) -> None:
         self.subject, self.settings, self.seed = subject, settings.stage4, settings.seed
-        self.loss = JointLoss(settings.stage4, lpips, settings.threads)
+        base = PAPER if self.settings.method == "paper" else DenoiserSettings()
+        self.base = replace(base, zero_shot=not self.settings.payload)
+        self.loss = JointLoss(settings.stage4, self.base, lpips, settings.threads)
         self.options = RenderOptions(settings.background, threads=settings.threads)
         self.engine = engine("cpu")
         self.scene = self.engine.upload(replace(subject.gaussians, payload=None), self.options)
+        vanilla = subject.reference
+        self.reference = (
+            self.scene if vanilla is None else self.engine.upload(replace(vanilla, payload=None), self.options)
+        )
         torch.manual_seed(self.seed)
-        transfer = self.settings.transfer
-        self.networks = DenoiserNetworks.from_weights(default_weights()) if transfer else DenoiserNetworks()
-        self.payload = torch.nn.Parameter(first_payload(len(subject.gaussians), self.seed))
+        if start is None and self.settings.transfer:
+            start = default_weights()
+        self.networks = DenoiserNetworks() if start is None else DenoiserNetworks.from_weights(start)
+        self.payload = torch.nn.Parameter(first_payload(len(subject.gaussians), self.settings, self.seed))
         groups: list[dict[str, Any]] = [
             {"params": [*self.networks.accumulated.parameters(), *self.networks.denoised.parameters()]},
             {"params": [self.networks.gate.gamma], "lr": self.settings.gamma_rate},
@@ -128,11 +141,13 @@ class JointStage:
             start = cameras[-noisy - 1]
             history = self._clean(start), start, frames - noisy
             stream.states[0] = clean_state(*history, configured.name, self.denoiser_settings(index))
+        before = self._clean(cameras[-noisy - 1]) if frames > noisy else None
         for camera in cameras[-noisy:-1]:
-            stream.step(camera)
+            picture = self._clean(camera)
+            self._noisy_step(stream, camera, picture, before)
+            before = picture
         camera = cameras[-1]
         observation, state = stream.observe(camera).numpy(), stream.states[0]
-        before = self._clean(cameras[-2]) if frames > 1 and settings.disocclusion > 0 else None
         return LastFrame(
             camera,
             stream.visibility.numpy(),
@@ -142,6 +157,24 @@ class JointStage:
             before,
             kind == "near-static",
         )
+
+    def _noisy_step(self, stream: Stream, camera: Camera, picture: CleanPicture, before: CleanPicture | None) -> None:
+        """One frame of the suffix; disoccluded pixels begin anew, as if both trusts were 0."""
+        state = stream.states[0]
+        hidden = None
+        if before is not None and state is not None:
+            hidden = disocclusion(picture, camera, before, state.camera, self.settings).numpy()
+        begins = hidden is not None and bool(hidden.any())
+        image = stream.step(camera, with_views=[begins])
+        if not begins:
+            return
+        after, views = stream.states[0].numpy(), image.images[0].numpy().views
+        color = colour.ycocg_from_rgb(image.observation.numpy().color)
+        after.accumulated[hidden], after.squared_luma[hidden] = color[hidden], color[hidden][:, 0] ** 2
+        after.denoised[hidden] = colour.ycocg_from_rgb(views["filtered"])[hidden]
+        after.accumulated_frames[hidden] = after.denoised_frames[hidden] = 1
+        after.accumulated_trust[hidden] = after.denoised_trust[hidden] = 0
+        stream.states[0] = after
 
     def forward(self, last: LastFrame, index: int) -> tuple[TensorImage, dict[str, Float[Tensor, ""]]]:
         """The last frame, differentiable, and the terms of its loss."""
@@ -158,10 +191,10 @@ class JointStage:
     def denoiser_settings(self, index: int) -> DenoiserSettings:
         """While untrained networks warm up, the gate shows the denoised path only."""
         warming = 0 <= index < self.settings.gate_warmup and not self.settings.transfer
-        return DenoiserSettings(zero_shot=not self.settings.payload, gate=1 if warming else "learned")
+        return replace(self.base, gate=1 if warming else "learned")
 
     def _configured(self, index: int) -> ConfiguredDenoiser:
-        name = "temporal" if self.settings.payload else "temporal-zero-shot"
+        name = self.settings.method if self.settings.payload else f"{self.settings.method}-zero-shot"
         return configure(name, weights=self.networks.to_weights(), settings=self.denoiser_settings(index))
 
     def _stream(self, configured: ConfiguredDenoiser, index: int) -> Stream:
@@ -181,7 +214,7 @@ class JointStage:
         return "paced", paced(view, frames, pixels, seen, rng)
 
     def _clean(self, camera: Camera) -> CleanPicture:
-        return CleanPicture.of(self.engine.render(self.scene, camera, self.settings.target, self.options).numpy())
+        return CleanPicture.of(self.engine.render(self.reference, camera, self.settings.target, self.options).numpy())
 
     def preview(self) -> Float32[Array, "h w 3"]:
         """A noisy frame of a slow flight, denoised, beside the clean one."""
@@ -245,11 +278,11 @@ def chain_length(index: int, settings: Stage4, rng: Generator) -> int:
     return int(rng.integers(FIRST_LONGEST, max(FIRST_LONGEST, round(longest)) + 1))
 
 
-def first_payload(count: int, seed: int) -> Float[Tensor, "n 10"]:
+def first_payload(count: int, settings: Stage4, seed: int) -> Float[Tensor, "n 10"]:
     """Small view vectors, and a blur as wide as the zero-shot kernel."""
     random = torch.Generator().manual_seed(seed)
-    payload = FIRST_VECTORS * torch.randn(count, PAYLOAD_FLOATS, generator=random)
-    payload[:, 9] = FIRST_BLUR
+    payload = settings.first_vectors * torch.randn(count, PAYLOAD_FLOATS, generator=random)
+    payload[:, 9] = settings.first_blur
     return payload
 
 

@@ -34,13 +34,15 @@ class TargetView:
     pixels: UInt8[Array, "h w 3"]
     covered: Bool[Array, "h w"] | None = None  # None: the photograph shows every pixel
 
-    def target(self) -> Float[Tensor, "h w 3"]:
+    def target(self, device: torch.device | str = "cpu") -> Float[Tensor, "h w 3"]:
         """0..1."""
-        return torch.from_numpy(self.pixels).float() / 255
+        return torch.from_numpy(self.pixels).to(device).float() / 255
 
     def compared(self, color: Float[Tensor, "h w 3"], target: Float[Tensor, "h w 3"]) -> Float[Tensor, "h w 3"]:
         """The picture where the photograph shows something, the target elsewhere: nothing is learned there."""
-        return color if self.covered is None else torch.where(torch.from_numpy(self.covered)[..., None], color, target)
+        if self.covered is None:
+            return color
+        return torch.where(torch.from_numpy(self.covered).to(color.device)[..., None], color, target)
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def load_photographs(
     capture: Capture, settings: TrainSettings, loaded: Callable[[], None] = lambda: None
 ) -> Photographs:
     """All photographs at the width of training; `loaded` is called after each."""
-    if len(capture.train) < 1:
+    if settings.hold_out and len(capture.train) < 1:
         raise TrainingError(f"{capture.folder}: has {len(capture.views)} view; training needs at least 2.")
 
     def read(view: View) -> TargetView:
@@ -78,7 +80,8 @@ def load_photographs(
         loaded()
         return TargetView(view.name, camera, to_bytes(picture), None if covered.all() else covered)
 
-    return Photographs([read(view) for view in capture.train], [read(view) for view in capture.held_out])
+    train = capture.train if settings.hold_out else capture.views
+    return Photographs([read(view) for view in train], [read(view) for view in capture.held_out])
 
 
 def made_up_photographs(gaussians: Gaussians, settings: TrainSettings) -> Photographs:

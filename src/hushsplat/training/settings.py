@@ -139,6 +139,18 @@ class ChainSizes(Settings):
     dolly_m: tuple[float, float] = setting(
         (0.5, 1.1), "shortest and longest lateral dolly.", unit="metres", low=0, source=TABLE
     )
+    dolly_frames: int = setting(
+        128, "a dolly goes that far in so many frames; shorter chains go a part of it.", low=2, source="Ours"
+    )
+    small_scale: float = setting(0.25, "of a large perturbation: a small one.", low=0, high=1, source="Ours")
+    near_static_scale: float = setting(
+        1 / 15, "of a large perturbation: a near-static one.", low=0, high=1, source="Paper, Synthetic temporal chains"
+    )
+    drift_frames: int = setting(
+        16, "a drift goes as far as a large perturbation in so many frames.", low=1, source="Ours"
+    )
+    least_drift: float = setting(0.2, "the slowest drift, of the fastest.", low=0, high=1, source="Ours")
+    knot_frames: int = setting(12, "a perturbation changes its direction about this often.", low=1, source="Ours")
     drift_share: float = setting(0.25, "of the chains that drift.", low=0, high=1, source=TABLE)
     dolly_share: float = setting(
         0.25, "of the chains that dolly; the other three classes share the rest.", low=0, high=1, source=TABLE
@@ -178,8 +190,14 @@ class Stage4(Settings):
     steps: int = setting(
         15_000, "length of the stage, 0 leaves it out.", low=0, source=f"{TABLE}; 4000 as transfer from trained weights"
     )
+    method: Literal["paper", "temporal"] = setting(
+        "paper", "the passes that are trained: the paper's, or those of `temporal`."
+    )
     transfer: bool = setting(
-        False, "begin with the weights of the package and use the weights of the paper's fast transfer."
+        False,
+        "fast transfer: begin with trained weights (--start, or those of the package), no gate warmup, and "
+        "`transfer_near_static` and `transfer_disocclusion` in place of their weights.",
+        source="Paper, Trust shaping",
     )
     payload: bool = setting(True, "train a payload; without it only the networks, zero-shot.")
     target: Literal["reference", "exact"] = setting(
@@ -224,18 +242,22 @@ class Stage4(Settings):
         (0, 0), "the part of a view that is drawn in a step; 0: all of it.", unit="px", low=0
     )
 
-    near_static: float = setting(
-        0.01, "weight that pulls both trusts to 1 on near-static chains; half of it in transfer.", low=0, source=TABLE
+    first_blur: float = setting(
+        1.854, "V3 of the first payload; its softplus is 2 px, the zero-shot kernel.", low=-10, high=10, source="Ours"
     )
-    disocclusion: float = setting(
-        0.03, "weight that pulls the trusts to 0 in disoccluded pixels; 0.05 more in transfer.", low=0, source=TABLE
+    first_vectors: float = setting(
+        0.1, "standard deviation of the first view vectors; |vector · axis| has no gradient at 0.", low=0, source="Ours"
     )
+    near_static: float = setting(0.01, "weight that pulls both trusts to 1 on near-static chains.", low=0, source=TABLE)
+    transfer_near_static: float = setting(0.005, "the same in transfer.", low=0, source=TABLE)
+    disocclusion: float = setting(0.03, "weight that pulls the trusts to 0 in disoccluded pixels.", low=0, source=TABLE)
+    transfer_disocclusion: float = setting(0.08, "the same in transfer: 0.05 more.", low=0, source=TABLE)
     disocclusion_depth: float = setting(
         0.02, "relative depth difference above which a pixel is disoccluded.", low=0, source=TABLE
     )
     disocclusion_opacity: float = setting(0.6, "only where the scene is this opaque.", low=0, high=1, source=TABLE)
     disocclusion_color: float = setting(0.05, "only where the colour differs by more.", low=0, source=TABLE)
-    symmetry: float = setting(0.01, "weight that pulls the axes of the filter together.", low=0, source=TABLE)
+    symmetry: float = setting(0.01, "weight of |a_x - a_y| of the filter.", low=0, source=TABLE)
     gate_warmup: int = setting(2_000, "only the denoised path is shown.", unit="steps", low=0, source=TABLE)
 
 
@@ -253,12 +275,18 @@ class TrainSettings(Settings):
     width: int = setting(
         1600, "photographs are made this wide, never wider than they are.", unit="px", low=8, source="Paper"
     )
+    hold_out: bool = setting(
+        True,
+        "train without every 8th view, which is measured; off: train on all, and measure the same.",
+        source="Paper: on for Mip-NeRF 360, off for Tanks and Temples",
+    )
     background: tuple[float, float, float] = setting((0.0, 0.0, 0.0), "RGB behind the scene.", low=0, high=1)
     seed: int = setting(0, "another seed, another order of views.", low=0, high=LARGEST_SEED)
     checkpoint_every: int = setting(500, "how often a checkpoint is written.", unit="steps", low=1)
     measure_every: int = setting(2_000, "how often the held-out views are measured.", unit="steps", low=1)
     preview_every: int = setting(500, "how often a preview is written.", unit="steps", low=1)
     log_every: int = setting(10, "how often the log is written.", unit="steps", low=1)
+    device: str = setting("cpu", "of PyTorch, where stages 1 to 3 run; this version has kernels for cpu.")
     threads: int = setting(0, "workers of the CPU engine, 0: all cores; changes no result.", low=0, high=MAX_THREADS)
 
 
@@ -282,6 +310,7 @@ SMALL = TrainSettings(
     stage3=Stage3(steps=1_000),
     stage4=Stage4(
         steps=1_500,
+        method="temporal",
         transfer=True,
         network_rate=5e-4,
         trust_loss=1.0,

@@ -46,6 +46,12 @@ class SurfelModel:
             }
         )
 
+    def to(self, device: torch.device) -> SurfelModel:
+        """The same model on a device."""
+        self.values = {name: tensor.to(device) for name, tensor in self.values.items()}
+        self.moments = {k: {n: tensor.to(device) for n, tensor in table.items()} for k, table in self.moments.items()}
+        return self
+
     def __len__(self) -> int:
         return len(self.values["means"])
 
@@ -67,9 +73,8 @@ class SurfelModel:
             if gradient is None:
                 raise TrainingError(f"{name} has no gradient; this is a bug of hushsplat.")
             trained = gradient.flatten(1).contiguous()
-            shares = np.ones(trained.shape[1], dtype=np.float32)
-            if name == "sh":
-                shares[3:] = SH_REST_SHARE
+            rest = SH_REST_SHARE if name == "sh" else 1.0
+            shares = [1.0 if column < 3 else rest for column in range(trained.shape[1])]
             first, second = (self.moments[kind][name].flatten(1) for kind in MOMENTS)
             ADAM.step(self.values[name].flatten(1), trained, (first, second), rate, shares, self.updates, threads)
 
@@ -132,4 +137,5 @@ def as_drawn(leaves: Mapping[str, Tensor]) -> SurfelTensors:
 
 
 def _array(tensor: Tensor) -> Array:
-    return np.ascontiguousarray(tensor.detach().numpy())
+    """For drawing, measuring and saving, which the host does."""
+    return np.ascontiguousarray(tensor.detach().cpu().numpy())

@@ -13,7 +13,7 @@ from numpy import ndarray as Array
 from torch import Tensor
 
 from hushsplat.engines.base import engine
-from hushsplat.engines.torch.ops import ssim
+from hushsplat.engines.torch.ops import check_device, ssim
 from hushsplat.engines.torch.raster import Drawing, Order, Rasterizer, SurfelTensors
 from hushsplat.io.scenes.scene import save
 from hushsplat.training.densify import Density
@@ -21,7 +21,7 @@ from hushsplat.training.losses import distortion, normal_consistency, photometri
 from hushsplat.training.photographs import Photographs, TargetView
 from hushsplat.training.settings import Rates, TrainSettings
 from hushsplat.training.surfel_model import SurfelModel, as_drawn
-from hushsplat.types.metrics import psnr
+from hushsplat.types.metrics import BEST_DB, psnr
 from hushsplat.types.options import NEAR, RenderOptions
 
 FAR = 100.0  # world units; 2DGS's far plane, of the depth distortion only
@@ -45,7 +45,8 @@ class SurfelStage:
     geometry = False  # whether the loss looks at depth and normals
 
     def __init__(self, model: SurfelModel, photographs: Photographs, settings: TrainSettings) -> None:
-        self.model, self.photographs, self.settings = model, photographs, settings
+        self.device = check_device(settings.device)
+        self.model, self.photographs, self.settings = model.to(self.device), photographs, settings
         self.options = RenderOptions(settings.background, threads=settings.threads)
         self.engine = engine("cpu")
         self.raster = Rasterizer(self.order, self.options)
@@ -57,15 +58,17 @@ class SurfelStage:
         leaves = self.model.leaves(self.coefficients(index))
         surfels = as_drawn(leaves)
         drawing = self.raster.draw(surfels, view.camera, geometry=self.geometry)
-        target = view.target()
+        target = view.target(self.device)
         color = view.compared(drawing.color, target)
         loss = photometric_loss(color, target, self.dssim, self.settings.threads)
         loss = loss + self.extra_loss(_Drawn(index, view, drawing, surfels))
         loss.backward()
         self.model.update(leaves, self.rates(index), self.settings.threads)
         self.after_step(index, view, drawing)
-        shown = psnr(color.detach().numpy(), target.numpy())
-        return {"loss": float(loss.detach()), "psnr": shown, "surfels": float(len(self.model))}
+        error = (color.detach().clamp(0, 1) - target).double().square().mean()
+        found = torch.stack([loss.detach().double(), error]).tolist()  # the only numbers that the host sees of a step
+        shown = -10 * np.log10(found[1]) if found[1] > 0 else BEST_DB
+        return {"loss": found[0], "psnr": min(float(shown), BEST_DB), "surfels": float(len(self.model))}
 
     @property
     def dssim(self) -> float:
@@ -82,7 +85,7 @@ class SurfelStage:
 
     def extra_loss(self, drawn: _Drawn) -> Float[Tensor, ""]:
         """Beside the photometric loss."""
-        return torch.zeros(())
+        return torch.zeros((), device=self.device)
 
     def after_step(self, index: int, view: TargetView, drawing: Drawing) -> None:
         """When the parameters have moved."""
@@ -115,7 +118,7 @@ class SurfelStage:
 
     def load(self, state: Mapping[str, Tensor]) -> None:
         """Of the surfels."""
-        self.model = SurfelModel.from_state(state)
+        self.model = SurfelModel.from_state(state).to(self.device)
 
     def finish(self, folder: Path) -> None:
         """Write the surfels."""
@@ -131,7 +134,7 @@ class VanillaStage(SurfelStage):
         super().__init__(model, photographs, settings)
         self.stage = settings.stage1
         self.geometry = self.stage.normal_weight > 0 or self.stage.distortion_weight > 0
-        self.density = Density(self.stage.densification, self.extent, settings.seed)
+        self.density = Density(self.stage.densification, self.extent, settings.seed, self.device)
 
     @property
     def dssim(self) -> float:
@@ -148,7 +151,7 @@ class VanillaStage(SurfelStage):
 
     def extra_loss(self, drawn: _Drawn) -> Float[Tensor, ""]:
         """The regularisers of 2DGS, from their first steps on."""
-        s, drawing, total = self.stage, drawn.drawing, torch.zeros(())
+        s, drawing, total = self.stage, drawn.drawing, torch.zeros((), device=self.device)
         if drawing.geometry is None:
             return total
         if s.normal_weight and drawn.number >= s.normal_from:

@@ -23,12 +23,12 @@ from hushsplat.engines.base import Engine, Scene, engine
 from hushsplat.engines.torch.accumulate import accumulate
 from hushsplat.engines.torch.colour import rgb_from_ycocg, ycocg_from_rgb
 from hushsplat.engines.torch.filter import filter_color, zero_shot_ellipse
-from hushsplat.engines.torch.gate import luma_variance, standard_error
+from hushsplat.engines.torch.gate import luma_variance, pooled, standard_error
 from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.engines.torch.reproject import reproject
 from hushsplat.engines.torch.smooth import mixed, neighbour_weights
 from hushsplat.engines.torch.tensors import TensorObservation, TensorState
-from hushsplat.engines.torch.trust import accumulated_features, denoised_features
+from hushsplat.engines.torch.trust import accumulated_features, denoised_features, least_frames, used_trust
 from hushsplat.methods import configure
 from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.spec.weights import DenoiserWeights
@@ -49,6 +49,10 @@ MEAN_NOISE, LEAST_NOISE = 0.02, 2e-3
 DENOISED_RATE, GAMMA_RATE = 2.0, 10.0
 END_SHARE = 0.1  # ours: of the rate in the last round, and of a round's own rate in its last step
 BETAS = (0.9, 0.98)  # ours: Adam's; a round is short
+MOTION_FEATURE = 4  # of both paths: the compressed motion
+# Ours: what features are multiplied by while the networks are fitted, so that all are of about unit size; the weights
+# take the factors over at the end.
+FEATURE_SCALES = (4.0, 1.0, 40.0, 4.0, 8.0, 2.0, 16.0, 1.0), (4.0, 2.0, 1.0, 1.0, 8.0, 3.0, 2.0, 40.0)
 STATE_CHANNELS = 11  # the first of the temporal state, up to the denoised path's trust: what samples keep
 
 
@@ -95,7 +99,7 @@ class TrainingSample:
     static: bool
 
 
-Report = Callable[[int, int, float, DenoiserNetworks], None]  # round, step, loss
+Report = Callable[[int, int, float, DenoiserWeights], None]  # round, step, loss
 
 
 def record(
@@ -120,21 +124,31 @@ def train_zero_shot(
     chains: Sequence[RecordedChain],
     settings: ZeroShotSettings,
     start: DenoiserWeights | None = None,
-    report: Report = lambda round_, step, loss, denoiser: None,
+    report: Report = lambda round_, step, loss, weights: None,
 ) -> DenoiserWeights:
     """Weights for all these chains; the same for the same arguments, on one machine and one thread of PyTorch."""
     rng = np.random.default_rng(settings.seed)
     torch.manual_seed(settings.seed)
-    denoiser = DenoiserNetworks() if start is None else DenoiserNetworks.from_weights(start)
+    denoiser = DenoiserNetworks() if start is None else DenoiserNetworks.from_weights(rescaled(start, -1))
     samples: list[TrainingSample] = []
     for number in range(settings.rounds):
-        weights = denoiser.to_weights()
+        weights = rescaled(denoiser.to_weights())
         for chain in chains:
             samples += play(chain, weights, settings, rng)
         if not samples:
             raise TrainingError("no frame became a training sample; give longer chains or a larger sample_share.")
         _fit(denoiser, samples, round_rate(settings, number), settings, rng, partial(report, number))
-    return denoiser.to_weights()
+    return rescaled(denoiser.to_weights())
+
+
+def rescaled(weights: DenoiserWeights, power: int = 1) -> DenoiserWeights:
+    """Weights that were fitted to scaled features as engines take them, for features as they are; -1: back."""
+    accumulated, denoised = (np.array(scales, np.float32) ** power for scales in FEATURE_SCALES)
+    first = {
+        "accumulated.0.weight": weights["accumulated.0.weight"] * accumulated[None, :, None, None],
+        "denoised.depthwise.weight": weights["denoised.depthwise.weight"] * denoised[:, None, None, None],
+    }
+    return DenoiserWeights({**weights.tensors, **first})
 
 
 def round_rate(settings: ZeroShotSettings, number: int) -> float:
@@ -184,7 +198,7 @@ def _fit(
     rate: float,
     settings: ZeroShotSettings,
     rng: Generator,
-    report: Callable[[int, float, DenoiserNetworks], None],
+    report: Callable[[int, float, DenoiserWeights], None],
 ) -> None:
     groups = [
         {"params": [*denoiser.accumulated.parameters()], "lr": rate},
@@ -201,33 +215,45 @@ def _fit(
         torch.nn.utils.clip_grad_norm_(denoiser.parameters(), settings.clip_gradient)
         optimiser.step()
         schedule.step()
-        report(step, loss.item(), denoiser)
+        report(step, loss.item(), rescaled(denoiser.to_weights()))
 
 
 def sample_loss(denoiser: DenoiserNetworks, sample: TrainingSample) -> Float[Tensor, ""]:
-    """The trust losses of both paths, and the squared error of the picture before stabilisation."""
+    """The trust losses of both paths, and the squared error of the picture before stabilisation.
+
+    The networks take scaled features here.
+    """
     features, history, colors = sample.features.float(), sample.history.float(), sample.colors.float()
     color, soft, clean, soft_clean = colors.split(3, -1)
     mean, frames_s, denoised, frames_h = history[..., :4], history[..., 4], history[..., 6:9], history[..., 9]
-    trust_s = torch.where(sample.valid, denoiser.accumulated(features[..., :8]), 0)
-    trust_h = torch.where(sample.valid, denoiser.denoised(features[..., 8:]), 0)
+    scales_s, scales_h = (features.new_tensor(scales) for scales in FEATURE_SCALES)
+    trust_s = torch.where(sample.valid, denoiser.accumulated(features[..., :8] * scales_s), 0)
+    trust_h = torch.where(sample.valid, denoiser.denoised(features[..., 8:] * scales_h), 0)
     moments = torch.cat([color, color[..., :1] ** 2], -1)
-    used = sample.valid.float() if sample.static else trust_s  # on a static camera 1, whatever the network predicts
+    # On a static camera 1, whatever the network predicts.
+    least = least_frames(features[..., MOTION_FEATURE], DENOISER)
+    used = sample.valid.float() if sample.static else used_trust(trust_s, frames_s, least, DENOISER)
+    used = torch.where(sample.valid, used, 0)
     new, frames = accumulate(mean, frames_s, used, moments, DENOISER.accumulated_cap_frames)
-    uncertain = standard_error(luma_variance(new[..., 3], new[..., 0]), frames)
+    earlier = frames - 1
+    variance = luma_variance(new[..., 3], new[..., 0])
+    uncertain = standard_error(pooled(variance, new[..., 3], new[..., 0], earlier, DENOISER), earlier, DENOISER)
     weights = neighbour_weights(new[..., 0], uncertain, DENOISER)
 
-    loss = trust_loss(frames_h, trust_h, _error(denoised, soft_clean), _error(soft, soft_clean), sample.valid)
+    loss = trust_loss(
+        frames_h, trust_h, _error(denoised, soft_clean), _error(soft, soft_clean), sample.valid, DENOISER.history
+    )
     if not sample.static:
         # Errors are compared after smoothing, which removes most of a sample's noise and nothing of a wrong history.
         smooth_history, smooth_sample, goal = (
             mixed(value, weights.detach()) for value in (mean[..., :3], color, clean)
         )
         errors = _error(smooth_history, goal), _error(smooth_sample, goal)
-        loss = loss + trust_loss(frames_s, trust_s, *errors, sample.valid)
+        loss = loss + trust_loss(frames_s, trust_s, *errors, sample.valid, DENOISER.history)
     smooth = mixed(new[..., :3], weights)
-    denoised, _ = accumulate(denoised, frames_h, trust_h, soft, DENOISER.denoised_cap_frames)
-    composite = smooth + denoiser.gate(uncertain, frames, DENOISER)[..., None] * (denoised - smooth)
+    used_h = torch.where(sample.valid, used_trust(trust_h, frames_h, torch.zeros_like(trust_h), DENOISER), 0)
+    denoised, _ = accumulate(denoised, frames_h, used_h, soft, DENOISER.denoised_cap_frames)
+    composite = smooth + denoiser.gate(uncertain, earlier, DENOISER)[..., None] * (denoised - smooth)
     noise = _error(color, clean).mean().clamp(min=LEAST_NOISE)
     return MEAN_NOISE / noise * (loss + _error(composite, clean).mean())
 

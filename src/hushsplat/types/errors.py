@@ -49,6 +49,10 @@ class EvaluationError(HushsplatError):
     """An evaluation cannot run, or its results are not usable."""
 
 
+class JobError(HushsplatError):
+    """A job cannot run, or was lost."""
+
+
 class ViewError(HushsplatError):
     """The viewer was asked for something it cannot do."""
 

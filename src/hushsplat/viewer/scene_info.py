@@ -36,6 +36,7 @@ TITLES = {
     "st-taa": "temporal filter with a fixed history",
     "taa": "temporal anti-aliasing",
     "svgf": "variance-guided filter",
+    "svgf-literal": "variance-guided filter, the paper's words",
     "svgf-tuned": "variance-guided filter, tuned",
     "sorted": "sorted by centres, hidden ones left out",
     "reference": "sorted by centres and blended",

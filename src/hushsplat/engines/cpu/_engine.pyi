@@ -201,9 +201,17 @@ class DenoiserSettings:
     static_tolerance: float
     trust: int
     sigma: float
+    constant_trust: float
+    history: int
+    history_px: float
+    resample_sharpness: float
+    resample_clamp: bool
+    filter_lean: float
     spatial_filter: bool
     smooth: bool
     smooth_errors: float
+    error_floor: float
+    pooled_frames: float
     gate: int
     zero_shot: bool
     stabilise: bool

@@ -66,7 +66,7 @@ def step(
     after = State(denoiser.name, values, camera)
     if written is None:
         return Image(shown), after
-    ellipse = filter_ellipse(None if settings.zero_shot else observation.neural_view, size)
+    ellipse = filter_ellipse(None if settings.zero_shot else observation.neural_view, size, settings.filter_lean)
     return Image(shown, views={**_views(after, written), "ellipse": ellipse}), after
 
 
@@ -86,6 +86,7 @@ def _views(state: State, written: Float32[Array, "h w c"]) -> dict[str, Float32[
 def filter_ellipse(
     neural_view: Float32[Array, "h w 4"] | None,  # None: zero-shot
     size: tuple[int, int],  # height, width
+    lean: float,
 ) -> Float32[Array, "h w 4"]:
     """The filter's kernel of each pixel, for the view: the native sweep computes the same where it filters.
 
@@ -104,7 +105,7 @@ def filter_ellipse(
     radius = np.sqrt(half_difference**2 + covariance**2 + 1e-12) - 1e-6
     minor = np.maximum(mean - radius, 1e-4)
     major = np.maximum(mean + radius, minor)
-    along_x = half_difference + mean / 32
+    along_x = half_difference + lean * mean
     angle = np.arctan2(covariance, along_x) / 2
     sign = np.where((along_x < 0) & (covariance < 0), -1, 1)  # an axis that is rather along y points down
     return np.stack([major, minor, sign * np.cos(angle), sign * np.sin(angle)], axis=-1).astype(np.float32)

@@ -13,7 +13,6 @@ LEVELS = 4  # paper, "Spatial Anisotropic Mipmap Filtering"
 PROBES = (-1.5, -0.5, 0.5, 1.5)  # paper, appendix "Spatial Filter Details": in units of the minor axis
 ZERO_SHOT_SCALE_PX = 2.0  # paper, "Zero-Shot Transfer": a_x = a_y
 SMALLEST_AXIS_PX = 1e-4  # ours: far below what moves a probe visibly
-LEAN = 1 / 32  # ours, see docs/denoiser.md: towards x, so that the axis of an isotropic kernel is defined and smooth
 TINY = 1e-12  # ours: keeps roots differentiable at 0; its own root is subtracted where that matters
 
 
@@ -55,23 +54,31 @@ def filter_color(color: Float[Tensor, "h w c"], ellipse: Ellipse) -> Float[Tenso
     return total / total_weight[..., None]
 
 
-def learned_ellipse(neural_view: Float[Tensor, "h w 4"]) -> Ellipse:
-    """The kernel that the payload asks for (paper, appendix "Spatial Filter Details")."""
+def learned_ellipse(neural_view: Float[Tensor, "h w 4"], lean: float) -> Ellipse:
+    """The kernel that the payload asks for."""
+    return ellipse_of(*kernel_scales(neural_view), lean)
+
+
+def kernel_scales(
+    neural_view: Float[Tensor, "h w 4"],
+) -> tuple[Float[Tensor, "h w"], Float[Tensor, "h w"], Float[Tensor, "h w"]]:
+    """a_x, a_y and ρ (paper, appendix "Spatial Filter Details")."""
     up, right, forward, blur = binomial_blur(neural_view).unbind(-1)  # V0..V3
     floor = functional.softplus(blur)
-    return ellipse_of(functional.relu(right) + floor, functional.relu(up) + floor, torch.tanh(forward))
+    return functional.relu(right) + floor, functional.relu(up) + floor, torch.tanh(forward)
 
 
 def zero_shot_ellipse(like: Float[Tensor, "h w"]) -> Ellipse:
     """The fixed kernel for scenes without a payload."""
     scale = torch.full_like(like, ZERO_SHOT_SCALE_PX)
-    return ellipse_of(scale, scale, torch.zeros_like(like))
+    return ellipse_of(scale, scale, torch.zeros_like(like), 0.0)
 
 
 def ellipse_of(
     scale_x: Float[Tensor, "h w"],  # a_x
     scale_y: Float[Tensor, "h w"],  # a_y
     correlation: Float[Tensor, "h w"],  # ρ
+    lean: float,  # towards x, of the mean of both axes
 ) -> Ellipse:
     """Axes and direction of the covariance [a_x z; z a_y], z = ρ √(a_x a_y)."""
     covariance = correlation * torch.sqrt(scale_x * scale_y + 1e-8)
@@ -82,7 +89,7 @@ def ellipse_of(
 
     # The angle's double has the direction (along_x, covariance); halving it by adding its length to the larger side
     # loses no digits. Both cases are the same line, and the probes lie on either side of the pixel.
-    along_x = half_difference + LEAN * mean
+    along_x = half_difference + lean * mean
     long_side = torch.sqrt(along_x**2 + covariance**2 + TINY) + along_x.abs()
     length = torch.sqrt(long_side**2 + covariance**2)
     rather_x = along_x >= 0

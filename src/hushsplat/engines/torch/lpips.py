@@ -32,8 +32,8 @@ HEADER_BYTES = 4096  # more than any header of an array in the file
 class Lpips:
     """`lpips(a, b)` is the distance of two pictures."""
 
-    def __init__(self, weights: dict[str, Tensor]) -> None:
-        self._weights = weights
+    def __init__(self, weights: dict[str, Tensor], rescale: bool = True) -> None:
+        self._weights, self._rescale = weights, rescale
 
     def __call__(
         self,
@@ -49,7 +49,8 @@ class Lpips:
 
     def _features(self, pictures: Tensor) -> Iterator[Tensor]:
         shift = pictures.new_tensor(SHIFT).view(1, 3, 1, 1)
-        values = (2 * pictures - 1 - shift) / pictures.new_tensor(SCALE).view(1, 3, 1, 1)
+        signed = 2 * pictures - 1 if self._rescale else pictures
+        values = (signed - shift) / pictures.new_tensor(SCALE).view(1, 3, 1, 1)
         for block, layers in enumerate(BLOCKS):
             if block:
                 values = functional.max_pool2d(values, 2)
@@ -59,7 +60,10 @@ class Lpips:
             yield values / (values.square().sum(dim=1, keepdim=True).sqrt() + 1e-10)
 
 
-def load_lpips(path: str | os.PathLike[str]) -> Lpips:
+def load_lpips(
+    path: str | os.PathLike[str],
+    rescale: bool = True,  # to -1..1, as its authors do; False feeds 0..1, as 3DGS, 2DGS and gsplat do
+) -> Lpips:
     """The network with the weights of a .npz file; every array is checked before it is read."""
     path = Path(path)
     try:
@@ -73,7 +77,7 @@ def load_lpips(path: str | os.PathLike[str]) -> Lpips:
         raise EvaluationError(f"{path}: cannot be read: {error.strerror or error}.") from error
     except (ValueError, zipfile.BadZipFile) as error:
         raise EvaluationError(f"{path}: is no .npz of arrays: {error}.") from error
-    return Lpips(weights)
+    return Lpips(weights, rescale)
 
 
 def distances(lpips: Lpips, shown: UInt8[Array, "n h w 3"], expected: UInt8[Array, "n h w 3"]) -> list[float]:

@@ -9,13 +9,13 @@ from torch import Tensor
 from hushsplat.engines.torch.accumulate import accumulate
 from hushsplat.engines.torch.colour import rgb_from_ycocg, ycocg_from_rgb
 from hushsplat.engines.torch.filter import filter_color, learned_ellipse, zero_shot_ellipse
-from hushsplat.engines.torch.gate import luma_variance, standard_error
+from hushsplat.engines.torch.gate import luma_variance, pooled, standard_error
 from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.engines.torch.reproject import reproject
 from hushsplat.engines.torch.smooth import smoothed
 from hushsplat.engines.torch.stabilise import stabilise
 from hushsplat.engines.torch.tensors import TensorImage, TensorObservation, TensorState
-from hushsplat.engines.torch.trust import accumulated_trust, denoised_trust
+from hushsplat.engines.torch.trust import accumulated_trust, denoised_trust, least_frames, used_trust
 from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import DenoiseError
@@ -31,8 +31,7 @@ def step(
 ) -> tuple[TensorImage, TensorState]:
     """One frame: the picture to show, and the state for the next one.
 
-    Differentiable in the denoiser's parameters, the payload and the colour; the state is detached on both sides. The
-    views of the trusts are as predicted, whatever `disoccluded` makes of them.
+    Differentiable in the denoiser's parameters, the payload and the colour; the state is detached on both sides.
     """
     observation = observation.checked(camera)
     neural_view = _payload(observation, config)
@@ -48,13 +47,17 @@ def step(
     trust_h = denoised_trust(denoiser.denoised, color, history, config)
 
     # 3. Filter
-    ellipse = zero_shot_ellipse(color[..., 0]) if neural_view is None else learned_ellipse(neural_view)
+    ellipse = (
+        zero_shot_ellipse(color[..., 0]) if neural_view is None else learned_ellipse(neural_view, config.filter_lean)
+    )
     filtered = filter_color(color, ellipse) if config.spatial_filter else color
 
     # 4. Accumulate
-    used_s, used_h = trust_s, trust_h
-    if disoccluded is not None:
-        used_s, used_h = torch.where(disoccluded, 0, trust_s), torch.where(disoccluded, 0, trust_h)
+    least = least_frames(history.compressed_motion(config.motion_scale_px), config)
+    used_s = used_trust(trust_s, history.accumulated_frames, least, config)
+    used_h = used_trust(trust_h, history.denoised_frames, torch.zeros_like(trust_h), config)
+    hidden = ~history.valid if disoccluded is None else ~history.valid | disoccluded
+    used_s, used_h = torch.where(hidden, 0, used_s), torch.where(hidden, 0, used_h)
     cap_s, cap_h = config.accumulated_cap_frames, config.denoised_cap_frames
     moments, frames_s = accumulate(moments_before, history.accumulated_frames, used_s, moments, cap_s)
     denoised, frames_h = accumulate(history.denoised, history.denoised_frames, used_h, filtered, cap_h)
@@ -62,9 +65,10 @@ def step(
 
     # 5. Smooth and gate
     variance = luma_variance(squared_luma, accumulated[..., 0])
-    error = standard_error(variance, frames_s)
+    earlier = frames_s - 1  # frames of the mean before this one
+    error = standard_error(pooled(variance, squared_luma, accumulated[..., 0], earlier, config), earlier, config)
     smooth = smoothed(accumulated, error, config)
-    gate = denoiser.gate(error, frames_s, config)
+    gate = denoiser.gate(error, earlier, config)
     composite = rgb_from_ycocg(smooth + gate[..., None] * (denoised - smooth))
 
     # 6. Stabilise
@@ -76,8 +80,8 @@ def step(
         "accumulated": rgb_from_ycocg(accumulated),
         "smoothed": rgb_from_ycocg(smooth),
         "denoised": rgb_from_ycocg(denoised),
-        "accumulated_trust": trust_s[..., None],
-        "denoised_trust": trust_h[..., None],
+        "accumulated_trust": used_s[..., None],
+        "denoised_trust": used_h[..., None],
         "accumulated_frames": frames_s[..., None],
         "denoised_frames": frames_h[..., None],
         "gate": gate[..., None],
@@ -89,7 +93,7 @@ def step(
     depth, spare = history.filled_depth, torch.zeros_like(trust_s)
     values = _stack(moments, frames_s, used_s, denoised, frames_h, used_h, shown, depth, spare)
     method = "temporal" if state is None else state.method
-    return TensorImage(shown, views, history), TensorState(values.detach(), camera, method)
+    return TensorImage(shown, views, history, (trust_s, trust_h)), TensorState(values.detach(), camera, method)
 
 
 def _payload(observation: TensorObservation, config: DenoiserSettings) -> Float[Tensor, "h w 4"] | None:

@@ -44,7 +44,7 @@ def reproject(
     valid = (column_before >= 0) & (column_before < width) & (row_before >= 0) & (row_before < height)
     seen_before = state.depth[row_before.clamp(0, height - 1), column_before.clamp(0, width - 1)]
     return History(
-        values=torch.where(valid[..., None], catmull_rom(state.values.detach(), motion_px), 0),
+        values=torch.where(valid[..., None], _resampled(state.values.detach(), motion_px, config), 0),
         valid=valid,
         motion_px=motion_px,
         relative_depth=torch.where(valid, relative_difference(depth_before, seen_before), 1),
@@ -98,13 +98,28 @@ def move_pixels(
     return motion_px, depth_before
 
 
-def catmull_rom(values: Float[Tensor, "h w c"], motion_px: Float[Tensor, "h w 2"]) -> Float[Tensor, "h w c"]:
-    """Each pixel's value at its place plus the motion, by 16 taps, kept within the four central ones."""
+def _resampled(
+    values: Float[Tensor, "h w 16"], motion_px: Float[Tensor, "h w 2"], config: DenoiserSettings
+) -> Float[Tensor, "h w 16"]:
+    """The state at other places; lengths and trusts stay what they are even where Catmull-Rom overshoots."""
+    found = resample(values, motion_px, config.resample_sharpness, config.resample_clamp)
+    if not config.resample_clamp:
+        caps = {"accumulated": config.accumulated_cap_frames, "denoised": config.denoised_cap_frames}
+        for path, cap in caps.items():
+            found[..., TEMPORAL.places[f"{path}_frames"]].clamp_(0, cap)
+            found[..., TEMPORAL.places[f"{path}_trust"]].clamp_(0, 1)
+    return found
+
+
+def resample(
+    values: Float[Tensor, "h w c"], motion_px: Float[Tensor, "h w 2"], sharpness: float = 0.5, clamp: bool = True
+) -> Float[Tensor, "h w c"]:
+    """Each pixel's value at its place plus the motion, by 16 taps; `clamp`: kept within the four central ones."""
     height, width, channels = values.shape
     texels = values.reshape(-1, channels)
     column, row = _pixels(motion_px[..., 0])
     base = torch.floor(motion_px)
-    weights_x, weights_y = (_catmull_rom_weights(part) for part in (motion_px - base).unbind(-1))
+    weights_x, weights_y = (_cubic_weights(part, -sharpness) for part in (motion_px - base).unbind(-1))
     columns = [(column + base[..., 0].long() + k).clamp(0, width - 1) for k in (-1, 0, 1, 2)]
     rows = [(row + base[..., 1].long() + k).clamp(0, height - 1) for k in (-1, 0, 1, 2)]
     total = torch.zeros_like(values)
@@ -117,7 +132,7 @@ def catmull_rom(values: Float[Tensor, "h w c"], motion_px: Float[Tensor, "h w 2"
             if i in (1, 2) and j in (1, 2):
                 least, largest = torch.minimum(least, tap), torch.maximum(largest, tap)
         total.addcmul_(weights_y[j][..., None], line)
-    return torch.minimum(torch.maximum(total, least), largest)
+    return torch.minimum(torch.maximum(total, least), largest) if clamp else total
 
 
 def relative_difference(a: Float[Tensor, "h w"], b: Float[Tensor, "h w"]) -> Float[Tensor, "h w"]:
@@ -125,13 +140,13 @@ def relative_difference(a: Float[Tensor, "h w"], b: Float[Tensor, "h w"]) -> Flo
     return (a - b).abs() / torch.maximum(a, b)
 
 
-def _catmull_rom_weights(t: Float[Tensor, "h w"]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Of the taps at -1, 0, 1, 2 for a place t in 0..1 (a = -0.5)."""
+def _cubic_weights(t: Float[Tensor, "h w"], a: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Of the taps at -1, 0, 1, 2 for a place t in 0..1; a = -0.5 is Catmull-Rom."""
     return (
-        ((-0.5 * t + 1) * t - 0.5) * t,
-        (1.5 * t - 2.5) * t * t + 1,
-        ((-1.5 * t + 2) * t + 0.5) * t,
-        (0.5 * t - 0.5) * t * t,
+        ((a * t - 2 * a) * t + a) * t,
+        ((a + 2) * t - (a + 3)) * t * t + 1,
+        ((-(a + 2) * t + (2 * a + 3)) * t - a) * t,
+        (a - a * t) * t * t,
     )
 
 

@@ -139,6 +139,7 @@ class TensorImage:
     color: Float[Tensor, "h w 3"]
     views: dict[str, Float[Tensor, "h w _"]]  # by the names of spec.passes.VIEWS
     history: History  # what this frame found of the one before; training asks how good it was
+    trusts: tuple[Float[Tensor, "h w"], Float[Tensor, "h w"]]  # t_s and t_h as predicted; the views have what was used
 
     def pixels(self) -> np.ndarray:
         """The colours to show."""

@@ -13,6 +13,9 @@ from hushsplat.engines.torch.tensors import History
 from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.spec.weights import WIDTH
 
+FEWEST_FRAMES = 1e-6  # of a history: shorter ones have no weight, whatever their trust
+LEAST_DISTRUST = 1e-6  # 1 - t: longer histories than a million frames are cut anyway
+
 
 class AccumulatedTrust(nn.Sequential):
     """t_s: two separable 3×3 blocks of width 8 (paper, "History Trust Predictors" and appendix)."""
@@ -100,6 +103,8 @@ def accumulated_trust(
         trust = torch.ones_like(history.relative_depth)
     elif config.trust == "heuristic":
         trust = torch.exp(-config.sigma * history.relative_depth)
+    elif config.trust == "constant":
+        trust = torch.full_like(history.relative_depth, config.constant_trust)
     else:
         trust = network(accumulated_features(color_ycocg, neural_view, history, config))
     return torch.where(history.valid, trust, 0)
@@ -114,6 +119,29 @@ def denoised_trust(
     """t_h, 0 where there is no history."""
     trust = network(denoised_features(color_ycocg, history, config))
     return torch.where(history.valid, trust, 0)
+
+
+def used_trust(
+    trust: Float[Tensor, "h w"],  # t, 0..1
+    frames: Float[Tensor, "h w"],  # n
+    least: Float[Tensor, "h w"],  # frames: of a history that is kept by its length
+    config: DenoiserSettings,
+) -> Float[Tensor, "h w"]:
+    """The share of a history that is kept: t itself, or what leaves min(n, N) frames of n, N = t / (1 - t)."""
+    if config.history == "share":
+        return trust
+    length = torch.maximum(trust / (1 - trust).clamp(min=LEAST_DISTRUST), least)
+    return length / torch.maximum(frames, length).clamp(min=FEWEST_FRAMES)
+
+
+def least_frames(
+    motion: Float[Tensor, "h w"],  # c, compressed
+    config: DenoiserSettings,
+) -> Float[Tensor, "h w"]:
+    """How many frames make up `history_px` at this motion, at most the cap: 1 / (1 / cap + m / history_px)."""
+    cap = config.accumulated_cap_frames
+    steady = (1 - motion) * config.history_px
+    return cap * steady / (steady + cap * config.motion_scale_px * motion).clamp(min=FEWEST_FRAMES)
 
 
 def _planes(features: Float[Tensor, "h w 8"]) -> Float[Tensor, "1 8 h w"]:

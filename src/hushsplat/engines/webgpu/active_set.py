@@ -1,7 +1,7 @@
 """`hush` and `sorted` on the GPU: only Gaussians that have won a pixel lately are sorted and blended.
 
 Each frame the stochastic raster draws all Gaussians once; winners are marked with the frame's number. The members,
-marked within the last `period` frames, are culled, ordered by 65,536 buckets of depth and blended like `reference`.
+marked within the last `period` frames, are culled, ordered by 262,144 buckets of depth and blended like `reference`.
 `sorted` and `discovery="everything"` blend all Gaussians. Hardware blending knows no weights: `prune`, `stop`,
 `reach_px`, `ellipse_error` and `parallax_px` have no effect here.
 """
@@ -9,8 +9,6 @@ marked within the last `period` frames, are culled, ordered by 65,536 buckets of
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-
-import numpy as np
 
 from hushsplat.engines.webgpu.device import Buffer, groups_of
 from hushsplat.engines.webgpu.handles import GpuImage
@@ -23,6 +21,8 @@ from hushsplat.types.camera import Camera
 from hushsplat.types.errors import DenoiseError, EngineError
 from hushsplat.types.options import Noise, RenderOptions
 
+FRAMES = 65535  # as lib_frames.wgsl
+
 
 @dataclass(frozen=True, eq=False)
 class ActiveState:
@@ -32,8 +32,8 @@ class ActiveState:
         method: it belongs to.
         camera: of the frame.
         scene: whose Gaussians are members.
-        frame: frames since the set was empty.
-        won_in: the frame in which each Gaussian won last, 0: never; None where no set is kept.
+        frame: number of the frame, 1 to 65,535 and then from 1 on again.
+        won_in: the frame in which each Gaussian won last, 16 bits, 0: never; None where no set is kept.
     """
 
     method: str
@@ -67,10 +67,10 @@ def draw(
         return rasterizer.blend(scene, camera, options), ActiveState(denoiser.name, camera, scene, 1, None)
     if state is not None and (state.scene is not scene or state.won_in is None):
         state = None
-    frame = 1 if state is None or state.frame >= np.iinfo(np.uint32).max else state.frame + 1
+    frame = 1 if state is None else state.frame % FRAMES + 1
     samples = settings.first_samples if state is None else 1
     seen = rasterizer.sample(scene, camera, replace(noise, samples=samples), options)
-    won_in, pixels = device.buffer(4 * scene.count), camera.width * camera.height
+    won_in, pixels = device.buffer(2 * scene.count), camera.width * camera.height
     marking = device.uniform("mark", "Marking", pixels=pixels, frame=frame)
     groups = groups_of(pixels, 256)
     grid = (min(groups, ROW_GROUPS), groups_of(groups, ROW_GROUPS))

@@ -282,6 +282,11 @@ class Device:
         self.is_timed = False  # each submission is waited for, and the times of its passes are added up
         self.passes_ms: dict[str, float] = defaultdict(float)
 
+    @property
+    def held_bytes(self) -> int:
+        """Of all buffers, those that wait for their next use too."""
+        return sum(size * (len(pool.used) + len(pool.waiting)) for size, pool in self._pools.items())
+
     def buffer(self, size: int) -> Buffer:
         """Memory of so many bytes, its content undefined."""
         size = max(-(-size // 16) * 16, 16)

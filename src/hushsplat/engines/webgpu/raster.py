@@ -21,8 +21,8 @@ from hushsplat.types.options import Noise, RenderOptions
 
 QUADS = 128  # an instance, as lib_arguments.wgsl
 NEAR_TO_FAR = 1024  # buckets of depth before a depth test: as good as sorting (91 to 26 fragments a pixel on bonsai)
-SORTED = 65_536  # buckets of depth of a blended picture
-FOOTPRINTS = 1 << 20  # that are blended in one round
+SORTED = 262_144  # buckets of depth of a blended picture
+FOOTPRINTS = 1 << 19  # that are blended in one round
 FOOTPRINT_BYTES = 68  # as lib_stored.wgsl
 ARGUMENT_BYTES, GROUPS_AT = 256, 20  # of a round, as lib_arguments.wgsl, and where its workgroups are
 COUNTED_ROUNDS = 1024  # in which Gaussians are drawn while fragments are counted: the depth test sees each before
@@ -49,7 +49,7 @@ class Members:
     """Which Gaussians are drawn: those that won a pixel lately."""
 
     uniform: Buffer  # frame and period
-    won_in: Buffer  # the frame in which each Gaussian won last
+    won_in: Buffer  # the frame in which each Gaussian won last, 16 bits
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Rasterizer:
         with_depth: bool = True,
         members: Members | None = None,
     ) -> GpuImage:
-        """Sorted by the depth of the centres, 65,536 steps of it, and blended front to back: all, or the members."""
+        """Sorted by the depth of the centres, 262,144 steps of it, and blended front to back: all, or the members."""
         device = self.device
         pixels = "rgba32float" if "float32-blendable" in device.features else "rgba16float"
         view = self._view(scene, camera, options, SORTED)
@@ -241,7 +241,8 @@ class Rasterizer:
                 bound |= {"membership": members.uniform, "won_in": members.won_in}
             work.run(cull, Indirect(seen, 0), **bound)
             found.append({"page": page.uniform, "seen": seen, "bucket": bucket})
-        scan = device.compute("scan", BUCKETS=buckets, ROUNDS=rounds, ROUND=max(groups_of(total, rounds), 1))
+        filled = groups_of(total, rounds) if buckets == SORTED else 0  # what is blended ends early if few are drawn
+        scan = device.compute("scan", BUCKETS=buckets, ROUNDS=rounds, ROUND=filled)
         work.run(scan, (1, 1), histogram=histogram, arguments=arguments)
         scatter = device.compute("scatter", BUCKETS=buckets)
         for bound in found:

@@ -53,12 +53,38 @@ void bind_spec(nb::module_& m) {
         .def_prop_rw("trust",
             [](const hush::DenoiserSettings& self) { return (int)self.trust; },
             [](hush::DenoiserSettings& self, int value) {
-                self.trust = (hush::Trust)in_range(value, 0, 2, "trust is out of range");
+                self.trust = (hush::Trust)in_range(value, 0, 3, "trust is out of range");
             })
         .def_prop_rw("sigma",
             [](const hush::DenoiserSettings& self) { return (float)self.sigma; },
             [](hush::DenoiserSettings& self, float value) {
                 self.sigma = (float)in_range(value, 0, 1000000, "sigma is out of range");
+            })
+        .def_prop_rw("constant_trust",
+            [](const hush::DenoiserSettings& self) { return (float)self.constant_trust; },
+            [](hush::DenoiserSettings& self, float value) {
+                self.constant_trust = (float)in_range(value, 0, 1, "constant_trust is out of range");
+            })
+        .def_prop_rw("history",
+            [](const hush::DenoiserSettings& self) { return (int)self.history; },
+            [](hush::DenoiserSettings& self, int value) {
+                self.history = (hush::History)in_range(value, 0, 1, "history is out of range");
+            })
+        .def_prop_rw("history_px",
+            [](const hush::DenoiserSettings& self) { return (float)self.history_px; },
+            [](hush::DenoiserSettings& self, float value) {
+                self.history_px = (float)in_range(value, 0, 1e+09, "history_px is out of range");
+            })
+        .def_prop_rw("resample_sharpness",
+            [](const hush::DenoiserSettings& self) { return (float)self.resample_sharpness; },
+            [](hush::DenoiserSettings& self, float value) {
+                self.resample_sharpness = (float)in_range(value, 0, 1, "resample_sharpness is out of range");
+            })
+        .def_rw("resample_clamp", &hush::DenoiserSettings::resample_clamp)
+        .def_prop_rw("filter_lean",
+            [](const hush::DenoiserSettings& self) { return (float)self.filter_lean; },
+            [](hush::DenoiserSettings& self, float value) {
+                self.filter_lean = (float)in_range(value, 0, 1, "filter_lean is out of range");
             })
         .def_rw("spatial_filter", &hush::DenoiserSettings::spatial_filter)
         .def_rw("smooth", &hush::DenoiserSettings::smooth)
@@ -66,6 +92,16 @@ void bind_spec(nb::module_& m) {
             [](const hush::DenoiserSettings& self) { return (float)self.smooth_errors; },
             [](hush::DenoiserSettings& self, float value) {
                 self.smooth_errors = (float)in_range(value, 0, 1000000, "smooth_errors is out of range");
+            })
+        .def_prop_rw("error_floor",
+            [](const hush::DenoiserSettings& self) { return (float)self.error_floor; },
+            [](hush::DenoiserSettings& self, float value) {
+                self.error_floor = (float)in_range(value, 0, 1, "error_floor is out of range");
+            })
+        .def_prop_rw("pooled_frames",
+            [](const hush::DenoiserSettings& self) { return (float)self.pooled_frames; },
+            [](hush::DenoiserSettings& self, float value) {
+                self.pooled_frames = (float)in_range(value, 0, 1000000, "pooled_frames is out of range");
             })
         .def_prop_rw("gate",
             [](const hush::DenoiserSettings& self) { return (int)self.gate; },

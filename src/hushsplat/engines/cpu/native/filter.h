@@ -17,15 +17,15 @@ struct Kernels8 {
     f32x8 outer, inner;  // weight of each of the outer and of each of the inner two probes
 };
 
-HUSH_INLINE Kernels8 kernels_from(const f32x8 v[4]) {
+HUSH_INLINE Kernels8 kernels_from(const f32x8 v[4], float lean) {
     const f32x8 zero = splat(0), floor = softplus(v[3]);
     const f32x8 ax = max(v[1], zero) + floor, ay = max(v[0], zero) + floor;
     const f32x8 z = tanh(v[2]) * sqrt(ax * ay + splat(1e-8f));
     const f32x8 mean = splat(0.5f) * (ax + ay), half = splat(0.5f) * (ax - ay);
     const f32x8 radius = sqrt(half * half + z * z + splat(1e-12f)) - splat(1e-6f);
     const f32x8 minor = max(mean - radius, splat(1e-4f)), major = max(mean + radius, minor);
-    // The major direction leans slightly towards x, so that the isotropic kernel has one.
-    const f32x8 u = half + mean * splat(1 / 32.0f), length = sqrt(u * u + z * z + splat(1e-12f));
+    // The major direction may lean slightly towards x.
+    const f32x8 u = half + mean * splat(lean), length = sqrt(u * u + z * z + splat(1e-12f));
     const i32x8 right = u >= zero;
     const f32x8 c = select(right, length + u, z), s = select(right, z, length - u);
     const f32x8 step = minor / sqrt(c * c + s * s);
@@ -203,7 +203,7 @@ HUSH_INLINE void filter_row(const DenoiseStep& step, const Pyramid& pyramid, int
         for (int x = left; x < right; x += 8) {
             f32x8 v[4];
             load_quads(views + 4 * (x - left), 4, v);
-            probe(pyramid, kernels_from(v), x, y, right - x < 8 ? right - x : 8, out + 4 * (x - left));
+            probe(pyramid, kernels_from(v, step.settings.filter_lean), x, y, right - x < 8 ? right - x : 8, out + 4 * (x - left));
         }
     }
 }

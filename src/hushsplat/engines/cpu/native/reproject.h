@@ -1,6 +1,8 @@
 // Pass 1: the previous state as this frame's camera sees it.
 #pragma once
 
+#include <cmath>
+
 #include "denoise.h"
 #include "functions.h"
 #include "kernels.h"
@@ -14,12 +16,12 @@ namespace hush::HUSH_ISA {
 constexpr int kDepthDifference = kDepth;  // relative, 0 .. 1
 constexpr int kValid = kSpare;            // 2 less the compressed motion where there is history, 0 elsewhere
 
-HUSH_INLINE void catmull_rom(f32x8 t, float* w) {  // four planes
+HUSH_INLINE void cubic_weights(f32x8 t, float a, float* w) {  // four planes; a = -0.5 is Catmull-Rom
     f32x8 t2 = t * t, t3 = t2 * t;
-    store(w, t2 - splat(0.5f) * (t + t3));
-    store(w + kPlane, splat(1) - splat(2.5f) * t2 + splat(1.5f) * t3);
-    store(w + 2 * kPlane, splat(0.5f) * t + splat(2) * t2 - splat(1.5f) * t3);
-    store(w + 3 * kPlane, splat(0.5f) * (t3 - t2));
+    store(w, splat(a) * (t + t3) - splat(2 * a) * t2);
+    store(w + kPlane, splat(1) - splat(a + 3) * t2 + splat(a + 2) * t3);
+    store(w + 2 * kPlane, splat(2 * a + 3) * t2 - splat(a) * t - splat(a + 2) * t3);
+    store(w + 3 * kPlane, splat(a) * (t2 - t3));
 }
 
 // Taps and weights of a row, found from its pixels' integer places plus the motion: rounding is relative to the motion.
@@ -34,8 +36,8 @@ struct Taps {
 
     HUSH_MEMBER void place(const DenoiseStep& step, int column, int row, int k, f32x8 motion_x, f32x8 motion_y) {
         const i32x8 fx = floor_int(motion_x), fy = floor_int(motion_y);
-        catmull_rom(motion_x - to_float(fx), wx + k);
-        catmull_rom(motion_y - to_float(fy), wy + k);
+        cubic_weights(motion_x - to_float(fx), -step.settings.resample_sharpness, wx + k);
+        cubic_weights(motion_y - to_float(fy), -step.settings.resample_sharpness, wy + k);
         const i32x8 columns = splat_int(column) + iota_int(), rows = splat_int(row), zero = splat_int(0);
         const i32x8 first_x = columns + fx - splat_int(1), first_y = rows + fy - splat_int(1);
         store(x + k, first_x);
@@ -48,9 +50,10 @@ struct Taps {
     }
 };
 
-// All 16 channels of the previous state for a pixel of the row, by 16 taps, kept within the four central ones.
+// All 16 channels of the previous state for a pixel of the row, by 16 taps; they are then kept within the four central
+// ones, or only lengths and trusts within their ranges.
 template <class Tap>
-HUSH_INLINE void sample_taps(const Taps& taps, int pixel, Tap&& tap, float* out) {
+HUSH_INLINE void sample_taps(const DenoiserSettings& set, const Taps& taps, int pixel, Tap&& tap, float* out) {
     f32x8 wx[4], low[2], high[2], sum[2];
     for (int k = 0; k < 4; ++k) wx[k] = splat(taps.wx[k * kPlane + pixel]);
     for (int j = 0; j < 4; ++j) {
@@ -66,6 +69,15 @@ HUSH_INLINE void sample_taps(const Taps& taps, int pixel, Tap&& tap, float* out)
             if (j == 2) low[h] = min(low[h], min(b, c)), high[h] = max(high[h], max(b, c));
         }
     }
+    if (!set.resample_clamp) {
+        for (int h = 0; h < 2; ++h) store(out + 8 * h, sum[h]);
+        auto limit = [&](int channel, float most) { out[channel] = std::fmin(std::fmax(out[channel], 0.0f), most); };
+        limit(kAccumulatedFrames, set.accumulated_cap_frames);
+        limit(kAccumulatedTrust, 1);
+        limit(kDenoisedFrames, set.denoised_cap_frames);
+        limit(kDenoisedTrust, 1);
+        return;
+    }
     for (int h = 0; h < 2; ++h) store(out + 8 * h, min(max(sum[h], low[h]), high[h]));
 }
 
@@ -75,11 +87,12 @@ HUSH_INLINE void sample_state(const DenoiseStep& step, const Taps& taps, int pix
     if (inside) {
         const float* corner = step.previous + (size_t)y * line + (size_t)x * kStateFloats;
         __builtin_prefetch(corner + 4 * line + kStateFloats, 0, 2);  // the next row of this block will want it
-        sample_taps(taps, pixel, [&](int j, int k) { return corner + (size_t)j * line + k * kStateFloats; }, out);
+        auto tap = [&](int j, int k) { return corner + (size_t)j * line + k * kStateFloats; };
+        sample_taps(step.settings, taps, pixel, tap, out);
         return;
     }
     sample_taps(
-        taps, pixel,
+        step.settings, taps, pixel,
         [&](int j, int k) {
             return step.previous + (size_t)clamp_index(y + j, step.height) * line +
                    (size_t)clamp_index(x + k, step.width) * kStateFloats;

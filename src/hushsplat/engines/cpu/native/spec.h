@@ -4,7 +4,8 @@
 
 namespace hush {
 
-enum class Trust { learned, one, heuristic };
+enum class Trust { learned, one, heuristic, constant };
+enum class History { share, length };
 enum class Gate { learned, zero, one };
 
 struct DenoiserSettings {
@@ -16,9 +17,17 @@ struct DenoiserSettings {
     float static_tolerance;
     Trust trust;
     float sigma;
+    float constant_trust;
+    History history;
+    float history_px;
+    float resample_sharpness;
+    bool resample_clamp;
+    float filter_lean;
     bool spatial_filter;
     bool smooth;
     float smooth_errors;
+    float error_floor;
+    float pooled_frames;
     Gate gate;
     bool zero_shot;
     bool stabilise;

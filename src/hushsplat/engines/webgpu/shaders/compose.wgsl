@@ -17,11 +17,11 @@ struct Gate {
 @group(0) @binding(6) var<storage, read_write> shown: array<vec4f>;
 @group(0) @binding(7) var<storage, read_write> details: array<vec4f>;  // 4 a pixel: trust.wgsl; composite and gate, smoothed
 
-const UNSEEN: f32 = 1e-4;            // variance of the luma that nobody sees
+const TINY: f32 = 1e-12;
 const FRAMES_EPSILON: f32 = 1e-4;
 const LEAST_DIFFERENCE: f32 = 0.01;  // luma; a neighbour that differs by this weighs 1/e even if the mean is certain
 
-var<workgroup> means: array<vec3f, 400>;
+var<workgroup> means: array<vec4f, 400>;  // YCoCg, Y²
 var<workgroup> composites: array<vec3f, 324>;
 
 struct Composite {
@@ -30,12 +30,30 @@ struct Composite {
     gate: f32,
 }
 
+// Of the luma over a pixel's history, of short histories in part that over 3×3 pixels: one frame has none.
+fn variance_at(middle: u32, earlier: f32) -> f32 {
+    let mean = means[middle];
+    let own = max(mean.w - mean.x * mean.x, 0.0);
+    if (settings.pooled_frames == 0.0) {
+        return own;
+    }
+    var sum = vec4f(0.0);
+    for (var j = 0u; j < 3u; j++) {
+        for (var i = 0u; i < 3u; i++) {
+            sum += means[middle + 20u * j + i - 21u];
+        }
+    }
+    sum /= 9.0;
+    let share = clamp(1.0 - earlier / settings.pooled_frames, 0.0, 1.0);
+    return own + share * (max(sum.w - sum.x * sum.x, 0.0) - own);
+}
+
 // `middle` is the entry of the pixel in `means`.
 fn composite_at(at: i32, middle: u32) -> Composite {
-    let mean = means[middle];
-    let frames = state[3 * at + 1].x;
-    let variance = max(state[3 * at].w - mean.x * mean.x, 0.0);
-    let error = variance / sqrt((variance + UNSEEN) * (frames + FRAMES_EPSILON));
+    let mean = means[middle].xyz;
+    let earlier = state[3 * at + 1].x - 1.0;  // frames of the mean before this one
+    let variance = variance_at(middle, earlier);
+    let error = variance / sqrt((variance + max(settings.error_floor, TINY)) * (earlier + FRAMES_EPSILON));
     var smoothed = mean;
     if (settings.smooth_ == 1u) {
         let scale = 1.0 / (settings.smooth_errors * error + LEAST_DIFFERENCE);
@@ -44,7 +62,7 @@ fn composite_at(at: i32, middle: u32) -> Composite {
         for (var j = 0u; j < 3u; j++) {
             for (var i = 0u; i < 3u; i++) {
                 if (i != 1u || j != 1u) {
-                    let there = means[middle + 20u * j + i - 21u] - mean;
+                    let there = means[middle + 20u * j + i - 21u].xyz - mean;
                     let linear = max(1.0 - abs(there.x) * scale / 8.0, 0.0);
                     let squared = linear * linear;
                     let weight = (squared * squared) * (squared * squared);
@@ -57,7 +75,7 @@ fn composite_at(at: i32, middle: u32) -> Composite {
     }
     var share = select(0.0, 1.0, settings.gate == GATE_ONE);
     if (settings.gate == GATE_LEARNED) {
-        let ripe = 1.0 - exp(-frames / settings.tau_frames);
+        let ripe = 1.0 - exp(-earlier / settings.tau_frames);
         share = 1.0 - ripe * (1.0 - clamp(gate.gamma * error, 0.0, 1.0));
     }
     let denoised = state[3 * at + 2].xyz;
@@ -71,7 +89,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_id) local
     let origin = vec2i(group.xy) * 16;
     for (var k = thread; k < 400u; k += 256u) {
         let px = clamp(origin + vec2i(i32(k % 20u), i32(k / 20u)) - 2, vec2i(0), size - 1);
-        means[k] = state[3 * (px.y * size.x + px.x)].xyz;
+        means[k] = state[3 * (px.y * size.x + px.x)];
     }
     workgroupBarrier();
     for (var k = thread; k < 324u; k += 256u) {

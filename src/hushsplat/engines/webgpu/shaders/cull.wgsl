@@ -1,12 +1,13 @@
 // One thread a Gaussian of a chunk that may be seen: is it drawn, and in which bucket of depth.
 //!include lib_project
+//!include lib_frames
 
 override BUCKETS: u32 = 1024u;
 override BY_CENTER: bool = false;  // else by the nearest point of the footprint
 override MEMBERS: bool = false;    // only Gaussians that have won a pixel lately
 
 struct Membership {
-    frame: u32,  // of this frame, from 1 on
+    frame: u32,  // of this frame
     period: u32, // frames that a member stays after it has won
 }
 
@@ -17,10 +18,11 @@ struct Membership {
 @group(0) @binding(4) var<storage, read_write> bucket: array<u32>;  // BUCKETS: not drawn
 @group(0) @binding(5) var<storage, read_write> histogram: array<atomic<u32>>;
 @group(0) @binding(6) var<uniform> membership: Membership;
-@group(0) @binding(7) var<storage, read> won_in: array<u32>;        // frame of the last win, 0: never
+@group(0) @binding(7) var<storage, read> won_in: array<u32>;        // as lib_frames says
 
 fn is_member(place: u32) -> bool {
-    return won_in[place] != 0u && membership.frame - won_in[place] < membership.period;
+    let won = (won_in[place / 2u] >> frame_shift(place)) & FRAMES;
+    return won != 0u && (membership.frame + FRAMES - won) % FRAMES < membership.period;
 }
 
 @compute @workgroup_size(256)

@@ -53,8 +53,8 @@ fn pixel_before(px: vec2i, motion: vec2f) -> vec2i {
     return px + vec2i(floor(motion + 0.5));
 }
 
-// Catmull-Rom weights of the taps at -1, 0, 1, 2.
-fn tap_weights(t: f32) -> vec4f {
-    return vec4f(((-0.5 * t + 1.0) * t - 0.5) * t, (1.5 * t - 2.5) * t * t + 1.0,
-                 ((-1.5 * t + 2.0) * t + 0.5) * t, (0.5 * t - 0.5) * t * t);
+// Weights of the taps at -1, 0, 1, 2 of the cubic with this a; -0.5 is Catmull-Rom.
+fn tap_weights(t: f32, a: f32) -> vec4f {
+    return vec4f(((a * t - 2.0 * a) * t + a) * t, ((a + 2.0) * t - (a + 3.0)) * t * t + 1.0,
+                 ((-(a + 2.0) * t + (2.0 * a + 3.0)) * t - a) * t, (a - a * t) * t * t);
 }

@@ -5,8 +5,8 @@
 fn resampled(px: vec2i, motion: vec2f, size: vec2i, part: i32) -> vec4f {
     let base = floor(motion);
     let first = px + vec2i(base);
-    let wx = tap_weights(motion.x - base.x);
-    let wy = tap_weights(motion.y - base.y);
+    let wx = tap_weights(motion.x - base.x, -0.5);
+    let wy = tap_weights(motion.y - base.y, -0.5);
     var sum = vec4f(0.0);
     var low = vec4f(3e38);
     var high = -low;

@@ -10,6 +10,7 @@
                                                                        // shown with r, the relative difference of depth
                                                                        // (-1: no history)
 @group(0) @binding(5) var<storage, read_write> motion_px: array<vec2f>;
+@group(0) @binding(6) var<uniform> settings: DenoiserSettings;
 
 fn depth_at(px: vec2i) -> f32 {
     return pyramid[px.y * i32(step.width) + px.x].w;
@@ -36,8 +37,8 @@ fn each_pixel(px: vec2i, size: vec2i, at: i32) {
         if (all(nearest >= vec2i(0)) && all(nearest < size)) {
             let base = floor(motion);
             let first = px + vec2i(base);
-            let wx = tap_weights(motion.x - base.x);
-            let wy = tap_weights(motion.y - base.y);
+            let wx = tap_weights(motion.x - base.x, -settings.resample_sharpness);
+            let wy = tap_weights(motion.y - base.y, -settings.resample_sharpness);
             var low_a = vec4f(3e38);
             var low_b = low_a;
             var low_c = low_a;
@@ -78,11 +79,15 @@ fn each_pixel(px: vec2i, size: vec2i, at: i32) {
                 c += wy[j] * line_c;
                 h += wy[j] * line_h;
             }
-            // Kept within the four central taps.
-            a = clamp(a, low_a, high_a);
-            b = clamp(b, low_b, high_b);
-            c = clamp(c, low_c, high_c);
-            h = clamp(h, low_h, high_h);
+            // Kept within the four central taps, or only lengths and trusts within their ranges.
+            if (settings.resample_clamp == 1u) {
+                a = clamp(a, low_a, high_a);
+                b = clamp(b, low_b, high_b);
+                c = clamp(c, low_c, high_c);
+                h = clamp(h, low_h, high_h);
+            } else {
+                b = clamp(b, vec4f(0.0), vec4f(settings.accumulated_cap_frames, 1.0, settings.denoised_cap_frames, 1.0));
+            }
             let seen = state_before[3 * (nearest.y * size.x + nearest.x) + 2].w;
             relative_depth = abs(to.depth - seen) / max(to.depth, seen);
         }

@@ -4,7 +4,7 @@
 
 override BUCKETS: u32 = 1024u;
 override ROUNDS: u32 = 1u;
-override ROUND: u32 = 0xffffffffu;  // Gaussians of one round at most
+override ROUND: u32 = 0u;  // Gaussians of one round; 0: as many in each
 
 @group(0) @binding(0) var<storage, read_write> histogram: array<u32>;
 @group(0) @binding(1) var<storage, read_write> arguments: array<Arguments>;  // of each round
@@ -39,8 +39,9 @@ fn main(@builtin(local_invocation_index) thread: u32) {
     }
     if (thread == 255u) {
         var rest = sums[255];
+        let most = select(ROUND, (rest + ROUNDS - 1u) / ROUNDS, ROUND == 0u);
         for (var round = 0u; round < ROUNDS; round++) {
-            let count = min(rest, ROUND);
+            let count = min(rest, most);
             arguments[round].indices = 6u * QUADS;
             arguments[round].instances = (count + QUADS - 1u) / QUADS;
             arguments[round].first_index = 0u;

@@ -12,6 +12,9 @@ const MAX_CENTER_PX: f32 = 1000000.0;
 const TRUST_LEARNED: u32 = 0u;
 const TRUST_ONE: u32 = 1u;
 const TRUST_HEURISTIC: u32 = 2u;
+const TRUST_CONSTANT: u32 = 3u;
+const HISTORY_SHARE: u32 = 0u;
+const HISTORY_LENGTH: u32 = 1u;
 const GATE_LEARNED: u32 = 0u;
 const GATE_ZERO: u32 = 1u;
 const GATE_ONE: u32 = 2u;
@@ -25,9 +28,17 @@ struct DenoiserSettings {
     static_tolerance: f32,
     trust: u32,
     sigma: f32,
+    constant_trust: f32,
+    history: u32,
+    history_px: f32,
+    resample_sharpness: f32,
+    resample_clamp: u32,
+    filter_lean: f32,
     spatial_filter: u32,
     smooth_: u32,
     smooth_errors: f32,
+    error_floor: f32,
+    pooled_frames: f32,
     gate: u32,
     zero_shot: u32,
     stabilise: u32,

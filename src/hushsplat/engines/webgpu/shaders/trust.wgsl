@@ -17,7 +17,6 @@ override DETAILS: bool = false;  // also write what the views show
 const ZERO_SHOT_SCALE_PX: f32 = 2.0;  // paper, "Zero-Shot Transfer": a_x = a_y
 const LARGEST_VIEW: f32 = 1e4;
 const SMALLEST_AXIS_PX: f32 = 1e-4;
-const LEAN: f32 = 1.0 / 32.0;         // towards x, so that the axis of an isotropic kernel is defined
 
 struct Eight {  // channels
     a: vec4f,
@@ -110,6 +109,23 @@ fn denoised_features(at: i32) -> Eight {
                  vec4f(c, length(difference), relative_depth_at(at), c * c));
 }
 
+// How many frames make up `history_px` at this motion, at most the cap: 1 / (1 / cap + m / history_px).
+fn least_frames(at: i32) -> f32 {
+    let c = compressed_motion(at);
+    let cap = settings.accumulated_cap_frames;
+    let steady = (1.0 - c) * settings.history_px;
+    return cap * steady / max(steady + cap * settings.motion_scale_px * c, 1e-6);
+}
+
+// The share of a history that is kept: t itself, or what leaves min(n, N) frames of n, N = t / (1 - t).
+fn used_trust(trust: f32, frames: f32, least: f32) -> f32 {
+    if (settings.history == HISTORY_SHARE) {
+        return trust;
+    }
+    let length = max(trust / max(1.0 - trust, 1e-6), least);
+    return length / max(max(frames, length), 1e-6);
+}
+
 struct Ellipse {
     major: f32,  // px
     minor: f32,
@@ -123,7 +139,7 @@ fn ellipse_of(scale_x: f32, scale_y: f32, correlation: f32) -> Ellipse {
     let half_difference = 0.5 * (scale_x - scale_y);
     let radius = sqrt(half_difference * half_difference + covariance * covariance + 1e-12) - 1e-6;
     let minor = max(mean - radius, SMALLEST_AXIS_PX);
-    let along_x = half_difference + LEAN * mean;
+    let along_x = half_difference + settings.filter_lean * mean;
     let long_side = sqrt(along_x * along_x + covariance * covariance + 1e-12) + abs(along_x);
     let axis = select(vec2f(covariance, long_side), vec2f(long_side, covariance), along_x >= 0.0);
     return Ellipse(max(mean + radius, minor), minor, axis / sqrt(long_side * long_side + covariance * covariance));
@@ -264,9 +280,16 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_id) local
         return;
     }
     let at = px.y * size.x + px.x;
-    if (settings.trust == TRUST_HEURISTIC && step.is_static == 0u) {
-        trust_s = exp(-settings.sigma * relative_depth_at(at));
+    let lengths = history[4 * at + 1];
+    if (step.is_static == 0u) {
+        if (settings.trust == TRUST_HEURISTIC) {
+            trust_s = exp(-settings.sigma * relative_depth_at(at));
+        } else if (settings.trust == TRUST_CONSTANT) {
+            trust_s = settings.constant_trust;
+        }
     }
+    trust_s = used_trust(trust_s, lengths.x, least_frames(at));
+    trust_h = used_trust(trust_h, lengths.z, 0.0);
     if (history[4 * at + 3].w < 0.0) {
         trust_s = 0.0;
         trust_h = 0.0;
@@ -278,7 +301,6 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_id) local
         filtered = filtered_at(px, ellipse);
     }
     // Trust-weighted running means of this frame's and the filtered colours, and of the squared luma.
-    let lengths = history[4 * at + 1];
     let denoised = history[4 * at + 2];
     let moments = vec4f(color, color.x * color.x);
     let kept_s = lengths.x * trust_s;

@@ -1,0 +1,131 @@
+"""Training as jobs: stages 1 to 3 of every scene, stage 4 of the source scene, transfers to the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hushsplat.training.api import train
+from hushsplat.training.settings import PRESETS, Stage2, Stage3, Stage4, TrainSettings
+
+SURFELS, DENOISERS = "scenes", "denoisers"  # folders of a reproduction
+VANILLA, CONVERTED, FINAL, WEIGHTS = "stage1.ply", "stage3.ply", "stage4.ply", "denoiser.safetensors"
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of the paper's work is done."""
+
+    summary: str  # in words, for help
+    training: TrainSettings  # stage 4 is that of the source scene
+    transfer_steps: int  # of stage 4 of the other scenes
+    width: int  # px, of what is evaluated
+    samples: int = 1024  # of Ref. N along tracks
+    frames: int | None = None  # of a track: at most so many are scored; None: all
+    views: int | None = None  # still views of a scene: at most so many; None: all that are held out
+    fps: float = 300.0  # of a track
+    rounds: int = 3  # of timing
+
+    def transfer(self) -> TrainSettings:
+        """Settings of a transfer: stage 4 alone."""
+        stage4 = replace(self.training.stage4, steps=self.transfer_steps, transfer=True)
+        return replace(self.only_stage4(), stage4=stage4)
+
+    def only_stage4(self) -> TrainSettings:
+        """Settings of the source scene's stage 4."""
+        return replace(self.training, stage3=replace(self.training.stage3, steps=0))
+
+    def surfels(self) -> TrainSettings:
+        """Settings of stages 1 to 3."""
+        return replace(self.training, stage4=replace(self.training.stage4, steps=0))
+
+
+_SMALL = PRESETS["small"]
+_MEDIUM_STAGE1 = replace(
+    _SMALL.stage1,
+    steps=15_000,
+    densification=replace(_SMALL.stage1.densification, last_step=10_000, most_surfels=500_000),
+)
+# The loss of stage 4 is the paper's in all sizes; `small` and `medium` draw a window of the picture in each step.
+SIZES = {
+    "small": Size(
+        "an hour or two a scene on two cores: width 400, 150,000 surfels, a tenth of the steps of stage 4",
+        replace(_SMALL, stage4=Stage4(steps=1_500, window=(200, 144), gate_warmup=200)),
+        transfer_steps=400,
+        width=400,
+        samples=256,
+        frames=60,
+        views=6,
+    ),
+    "medium": Size(
+        "a night a scene on two cores: width 800, 500,000 surfels, all steps of stages 2 to 4",
+        replace(
+            _SMALL,
+            stage1=_MEDIUM_STAGE1,
+            stage2=Stage2(),
+            stage3=Stage3(),
+            stage4=Stage4(window=(200, 144)),
+            width=800,
+        ),
+        transfer_steps=4_000,
+        width=800,
+    ),
+    "paper": Size("all that the paper did, for a cluster", PRESETS["paper"], transfer_steps=4_000, width=1600),
+}
+
+
+@dataclass(frozen=True)
+class TrainJob:
+    """One run of training in its own folder; one that was stopped goes on from its checkpoint."""
+
+    output: str  # folder, below that of the reproduction
+    capture: str
+    settings: TrainSettings
+    results: tuple[str, ...]  # files that it writes
+    scene: str | None = None  # that enters at stage 3, below the folder of the reproduction
+    reference: str | None = None  # vanilla scene that stage 4 takes its target from, below the same
+    start: str | None = None  # denoiser that stage 4 begins with, below the same
+    lpips: Path | None = None  # weights of LPIPS, for the loss of stage 4
+    images: str | None = None  # folder of the photographs
+    after: tuple[str, ...] = ()  # digests of the jobs that made `scene` and `start`: others are another job
+
+    @property
+    def group(self) -> str:
+        """Each by itself."""
+        return self.output
+
+    @property
+    def cost(self) -> int:
+        """Steps, for a progress bar."""
+        stages = self.settings.stage1, self.settings.stage2, self.settings.stage3, self.settings.stage4
+        return sum(stage.steps for stage in (stages if self.scene is None else stages[2:]))
+
+    @property
+    def takes_all_cores(self) -> bool:
+        """Training uses every core of its machine."""
+        return True
+
+    def files(self, folder: Path) -> list[Path]:
+        """What the stages write."""
+        return [folder / self.output / name for name in self.results]
+
+    def run(self, folder: Path, threads: int) -> dict[str, Any]:
+        """The metrics of each stage at its end."""
+        output = folder.absolute() / self.output
+
+        def below(name: str | None) -> str | None:
+            return None if name is None else str(folder.absolute() / name)
+
+        found = train(
+            self.capture,
+            output,
+            settings=replace(self.settings, threads=threads),
+            scene=below(self.scene),
+            reference_scene=below(self.reference),
+            start=below(self.start),
+            images=self.images,
+            lpips=self.lpips,
+            resume=(output / "config.json").exists(),
+        )
+        return {"metrics": {stage: dict(metrics) for stage, metrics in found.metrics.items()}}
