@@ -32,6 +32,7 @@ WRONG = {
     "info synth:10": "count must lie between",
     "info PLY --jsn": "Unrecognized options: --jsn; perhaps you meant --json; see `hushsplat info --help`.",
     "convert nowhere.ply out.ply": "nowhere.ply: no such file; check the path.",
+    "convert nowhere.ply out.xyz": "cannot write the format '.xyz'; give a name",  # before anything is read
     "convert PLY out.obj": "cannot write the format '.obj'; give a name that ends in .ply, .splat",
     "convert PLY nowhere/out.ply": "does not exist; create it first.",
     "convert PLY out.ply --sh-degree 4": "the degree of the spherical harmonics must lie in 0..3, got 4.",

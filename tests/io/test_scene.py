@@ -8,6 +8,7 @@ import pytest
 from made_scenes import assert_close, random_gaussians, with_values
 
 from hushsplat.io.content import ContentKind, content_kind
+from hushsplat.io.progress import listening
 from hushsplat.io.scenes.scene import load, save
 from hushsplat.types.errors import HushsplatError, SceneError
 
@@ -24,6 +25,15 @@ def test_save_and_load(tmp_path, suffix, surfels):
     order = np.lexsort(np.round(read.means[:, ::-1], 2).T), np.lexsort(np.round(made.means[:, ::-1], 2).T)
     np.testing.assert_allclose(read.means[order[0], 0], made.means[order[1], 0], atol=0.02)
     assert [file.name for file in tmp_path.iterdir()] == [f"scene{suffix}"]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_reading_tells_how_far_it_is(tmp_path, suffix):
+    save(random_gaussians(50), tmp_path / f"scene{suffix}")
+    shares = []
+    with listening(shares.append):
+        load(tmp_path / f"scene{suffix}")
+    assert shares == sorted(shares) and shares and shares[0] > 0 and shares[-1] <= 1
 
 
 @pytest.mark.parametrize("suffix", [".ply", ".spz", ".sog"])
