@@ -82,7 +82,7 @@ WRONG = {
     "evaluate navigation PLY --workers -1": "--workers must be 0 (one for each core) or more, got -1.",
     "evaluate navigation PLY --track nowhere.json": "nowhere.json: is neither a file nor one of walk, orbit, turn",
     "evaluate navigation PLY --methods blurry": "--methods takes of hush,",
-    "evaluate navigation PLY --metrics vmaf": "--metrics takes of psnr, ssim, flicker, lpips, cvvdp, got 'vmaf'.",
+    "evaluate navigation PLY --metrics vmaf": "lpips_3dgs, cvvdp, got 'vmaf'.",
     "evaluate navigation PLY --metrics lpips": "lpips needs VGG16 with the heads of LPIPS v0.1",
     "evaluate navigation PLY --weights nowhere.safetensors": "nowhere.safetensors: ",
     "evaluate static PLY": "static views need a --capture, a folder or a .json list of cameras.",

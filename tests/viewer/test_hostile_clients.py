@@ -155,7 +155,7 @@ def test_every_response_carries_the_headers(
     found, headers = get(viewer.port, path, host, more)
     assert found == status
     assert {name: headers.get(name) for name in REQUIRED} == REQUIRED
-    assert "frame-ancestors http://localhost:* http://127.0.0.1:*" in headers["Content-Security-Policy"]
+    assert "frame-ancestors 'self' http://localhost:* http://127.0.0.1:*" in headers["Content-Security-Policy"]
     assert not any("aiohttp" in value or "Python" in value for value in headers.values())
     assert caplog.records == []
 
