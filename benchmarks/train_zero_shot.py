@@ -3,8 +3,8 @@
     python benchmarks/train_zero_shot.py -o weights.safetensors bonsai.splat flowers/lod-meta.json show.sog room.ply
 
 Our own scene is always among them, in several sizes and seeds. Chains are windows of pictures of several sizes: a
-third moves and turns at paces from a twentieth of a pixel to 12 pixels a frame, a third does so fast (among it turns
-of 2° a frame), a third is pieces of walks (our own scene) and of flights around a scene, at 8 to 300 frames a second.
+third moves and turns at paces from a twentieth of a pixel to 12 pixels a frame, a third does so fast, a third is
+pieces of walks (our own scene) and of flights around a scene, at 8 to 300 frames a second.
 Some chains stop, some start again after a rest, and some have a cut.
 `benchmarks/default_weights.py` measures what comes out. Weights are written after every round.
 """

@@ -56,7 +56,7 @@ def render(
         method: a name of `hushsplat.methods.METHODS`, or a denoiser with settings of your own.
         frames: how many noisy frames a denoiser sees of the still camera; 64 if not given, 1 for renderers.
         noise: samples, seed, first frame and sampler of what is stochastic.
-        options: background, near plane, threads.
+        options: background, near plane, threads, order of fragments.
         with_views: also give a learned denoiser's intermediate results.
         on: the engine, or its name.
 
@@ -95,7 +95,7 @@ def play(
         cameras: a track, or cameras one after the other.
         method: a name of `hushsplat.methods.METHODS`, or a denoiser with settings of your own.
         noise: samples, seed, first frame and sampler of the stream.
-        options: background, near plane, threads.
+        options: background, near plane, threads, order of fragments.
         with_views: also give a learned denoiser's intermediate results.
         on: the engine, or its name.
 

@@ -30,8 +30,8 @@ HUSH_INLINE void write_views(const DenoiseStep& step, int y, int x, const Owned&
             step.views[((size_t)y * step.width + x + k) * kViewFloats + from + c] = rows[c][k];
 }
 
-// How many frames make up `history_px` at this motion, at most the cap: 1 / (1 / cap + m / history_px). `known` is 2 less
-// the compressed motion m / (m + motion_scale_px).
+// How many frames make up `history_px` at this motion, at most the cap: 1 / (1 / cap + m / history_px). `known` is 2
+// less the compressed motion m / (m + motion_scale_px).
 HUSH_INLINE f32x8 least_frames(const DenoiserSettings& set, f32x8 known) {
     const float cap = set.accumulated_cap_frames;
     const f32x8 steady = (known - splat(1)) * splat(set.history_px);
@@ -134,8 +134,9 @@ HUSH_INLINE void accumulate_row(const DenoiseStep& step, const Pyramid& pyramid,
         const f32x8 known = load(channel(kValid)), frames_before = load(channel(kAccumulatedFrames));
         const i32x8 valid = known > splat(0.5f);
         const f32x8 denoised_before = load(channel(kDenoisedFrames));
-        const f32x8 trust_s = select(valid, used_trust(set, accumulated_trust(step, trust[0] + at, difference),
-                                                       frames_before, least_frames(set, known)),
+        const f32x8 trust_s = select(valid,
+                                     used_trust(set, accumulated_trust(step, trust[0] + at, difference), frames_before,
+                                                least_frames(set, known)),
                                      splat(0));
         const f32x8 trust_h = select(valid, used_trust(set, load(trust[1] + at), denoised_before, splat(0)), splat(0));
 

@@ -24,7 +24,7 @@ constexpr int kChunk = 128;  // Gaussians per chunk: neighbours in space, projec
 constexpr int kTile = 64;    // px: side of the square that one job draws; its buffers stay in cache
 constexpr int kCell = 8;     // px: side of the squares whose farthest depth is tracked inside a tile
 constexpr int kCells = kTile / kCell;
-constexpr int kTable = 4096;                // entries of the table of random levels, see render/sampling.py
+constexpr int kTable = 4096;                // entries of the table of random levels, see spec/sampling.py
 constexpr int kRowStep = 1087;              // table entries between a pixel and the one below it
 constexpr float kMaxLevel = 11.082527082f;  // 2 ln 255: a fragment's alpha counts from 1/255 on
 constexpr float kDilation = 0.3f;           // px²: what 3DGS adds to a projected covariance
@@ -116,8 +116,8 @@ struct Scene {
     // move.
     void refresh(const float* means, const float* scales, const float* rotations, const float* opacities, int threads);
 
-    Buffer<float> fixed;         // [chunk][kFixed][kChunk]
-    Buffer<int32_t> id;          // [chunk][kChunk], index in the file, -1 for an empty slot
+    Buffer<float> fixed;               // [chunk][kFixed][kChunk]
+    Buffer<int32_t> id;                // [chunk][kChunk], index in the file, -1 for an empty slot
     std::vector<int32_t> chunk_group;  // [chunk], empty without groups
     int groups = 0;
     std::vector<Bounds> bounds;  // of each chunk's footprints at level 1/255, world

@@ -203,7 +203,8 @@ HUSH_INLINE void filter_row(const DenoiseStep& step, const Pyramid& pyramid, int
         for (int x = left; x < right; x += 8) {
             f32x8 v[4];
             load_quads(views + 4 * (x - left), 4, v);
-            probe(pyramid, kernels_from(v, step.settings.filter_lean), x, y, right - x < 8 ? right - x : 8, out + 4 * (x - left));
+            probe(pyramid, kernels_from(v, step.settings.filter_lean), x, y, right - x < 8 ? right - x : 8,
+                  out + 4 * (x - left));
         }
     }
 }

@@ -1,4 +1,4 @@
-// Colour of a Gaussian seen from the eye: 0.5 + basis · sh, clamped at 0 from below; as core/harmonics.py.
+// Colour of a Gaussian seen from the eye: 0.5 + basis · sh, clamped at 0 from below; as types/harmonics.py.
 #pragma once
 
 #include "kernels.h"

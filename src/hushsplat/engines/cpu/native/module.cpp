@@ -101,8 +101,8 @@ NB_MODULE(_engine, m) {
         .def(
             "__init__",
             [](hush::Scene* self, Means means, Array<const float, nb::shape<-1, -1>> scales,
-               Array<const float, nb::shape<-1, 4>> rotations, Array<const float, nb::shape<-1>> opacities,
-               int threads, std::optional<Array<const int32_t, nb::shape<-1>>> group) {
+               Array<const float, nb::shape<-1, 4>> rotations, Array<const float, nb::shape<-1>> opacities, int threads,
+               std::optional<Array<const int32_t, nb::shape<-1>>> group) {
                 size_t n = means.shape(0);
                 hush::require_count(n);
                 require(scales.shape(0) == n && rotations.shape(0) == n && opacities.shape(0) == n,

@@ -124,10 +124,9 @@ Scene::Scene(const float* means, const float* scales, const float* rotations, co
         int size_class = (int)clamped(std::log2(radius(seen[k]) / typical) / 2, 7);
         order[k] = {(uint64_t)size_class << 60 | key, seen[k], group ? group[seen[k]] : 0};
     }
-    std::sort(order.begin(), order.end(),
-              [](const Keyed& a, const Keyed& b) {
-                  return a.group != b.group ? a.group < b.group : a.key != b.key ? a.key < b.key : a.index < b.index;
-              });
+    std::sort(order.begin(), order.end(), [](const Keyed& a, const Keyed& b) {
+        return a.group != b.group ? a.group < b.group : a.key != b.key ? a.key < b.key : a.index < b.index;
+    });
 
     std::vector<size_t> begin;  // of each chunk in the order
     for (size_t at = 0; at < order.size(); ++at)
@@ -206,8 +205,8 @@ void Scene::refresh(const float* means, const float* scales, const float* rotati
 }
 
 size_t Scene::bytes() const {
-    return fixed.bytes() + id.bytes() + chunk_group.size() * sizeof(int32_t) + bounds.size() * sizeof(Bounds) + projected.bytes() + box.bytes() +
-           nearest.bytes() + flags.bytes() + reach.bytes() + 2 * chunks;
+    return fixed.bytes() + id.bytes() + chunk_group.size() * sizeof(int32_t) + bounds.size() * sizeof(Bounds) +
+           projected.bytes() + box.bytes() + nearest.bytes() + flags.bytes() + reach.bytes() + 2 * chunks;
 }
 
 namespace {

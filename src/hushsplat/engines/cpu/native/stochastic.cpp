@@ -9,7 +9,7 @@
 namespace hush::HUSH_ISA {
 namespace {
 
-HUSH_INLINE uint32_t mix32(uint32_t x) {  // as render/sampling.py
+HUSH_INLINE uint32_t mix32(uint32_t x) {  // as spec/sampling.py
     x ^= x >> 16;
     x *= 0x7feb352du;
     x ^= x >> 15;
@@ -84,7 +84,8 @@ struct TileBuffers {
         farthest = horizontal_min(least);
     }
 
-    // Whether nothing of a chunk can be seen: all cells of the tile that it can touch are nearer, as of the last update.
+    // Whether nothing of a chunk can be seen: all cells of the tile that it can touch are nearer, as of the last
+    // update.
     bool hides(const ChunkBox& box, float inverse_near, const Tile& tile) const {
         auto first = [](int v) { return v > 0 ? v / kCell : 0; };
         auto last = [](int v) { return v < kTile ? (v - 1) / kCell : kCells - 1; };
@@ -134,7 +135,7 @@ __attribute__((noinline)) void draw(TileBuffers& buffers, const Levels& levels, 
     }
 }
 
-HUSH_INLINE uint32_t anchor(float center) {                           // the pixel of the centre, as render/sampling.py
+HUSH_INLINE uint32_t anchor(float center) {                           // the pixel of the centre, as spec/sampling.py
     center = center > -1e6f ? center < 1e6f ? center : 1e6f : -1e6f;  // so that NaN becomes a number
     return (uint32_t)(int32_t)std::floor(center);
 }
@@ -175,8 +176,8 @@ struct Batch {
 enum Winner { kId, kSlot };
 
 template <bool Surfels, Winner Named, Order By>
-HUSH_INLINE void draw_one(Scene& scene, const Camera& camera, const Tile& tile, const Levels& levels,
-                          uint32_t sequence, int32_t at, TileBuffers& buffers) {
+HUSH_INLINE void draw_one(Scene& scene, const Camera& camera, const Tile& tile, const Levels& levels, uint32_t sequence,
+                          int32_t at, TileBuffers& buffers) {
     const int32_t id = scene.id[at], name = Named == kId ? id : at;
     const Projected& p = scene.projected[at];
     const uint32_t first = mix32((uint32_t)id ^ sequence) + (uint32_t)tile.x0 - anchor(p.center_x) +
@@ -196,8 +197,8 @@ HUSH_INLINE void draw_one(Scene& scene, const Camera& camera, const Tile& tile, 
     buffers.touched |= before;
 }
 
-// Chunks that won pixels in the last frame come first: most of what the others could touch is hidden then, and they need
-// not be projected. What is seen does not depend on it.
+// Chunks that won pixels in the last frame come first: most of what the others could touch is hidden then, and they
+// need not be projected. What is seen does not depend on it.
 template <bool Surfels, Winner Named, Order By>
 __attribute__((noinline)) void draw_tile(Scene& scene, const Camera& camera, const TileLists& lists, int index,
                                          const Levels& levels, uint32_t sequence, TileBuffers& buffers) {
