@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -313,6 +314,8 @@ def test_tensorboard_reads_the_events_and_drops_steps_that_were_repeated(tmp_pat
     log.close()
     assert scalars(tmp_path / "events" / "stage1")["psnr"] == [(1, 20.0), (2, 20.0), (3, 20.0)]
     assert scalars(tmp_path / "events" / "stage2") == {"loss": [(1, 4.0)]}
+    (first,) = (tmp_path / "events" / "stage1").iterdir()
+    first.rename(first.with_name(f"events.out.tfevents.{int(time.time())}.~"))  # last of the names of this second
     again = RunLog(tmp_path, [], "stage1", 1)  # killed after step 3, the checkpoint was at step 1
     again.begin_stage("stage1", 1)
     again.write("stage1", 2, {"loss": 9.0})

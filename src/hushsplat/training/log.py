@@ -59,6 +59,7 @@ class RunLog:
             return
         # A folder for each stage: purge_step makes TensorBoard drop every later step of the folder.
         folder = self.folder / EVENTS / stage
+        _wait_for_a_later_name(folder)
         self._events = SummaryWriter(str(folder), purge_step=done + 1, flush_secs=FLUSH_SECONDS)
 
     def write(self, stage: str, step: int, values: Mapping[str, float]) -> None:
@@ -100,6 +101,12 @@ class RunLog:
                 kept.append(line.rstrip("\n") + "\n")
         with atomic_write(self.path) as temporary:
             temporary.write_text("".join(kept), encoding="utf-8")
+
+
+def _wait_for_a_later_name(folder: Path) -> None:
+    """TensorBoard reads a folder's files in the order of their names, which begin with the second of their start."""
+    seconds = [int(path.name.split(".")[3]) for path in folder.glob("events.out.tfevents.*.*")]
+    time.sleep(min(1.0, max(0.0, max(seconds, default=0) + 1 - time.time())))
 
 
 def last_entries(folder: Path) -> dict[str, dict[str, float]]:
