@@ -122,7 +122,7 @@ def main() -> None:
     parser.add_argument("--cameras", type=Path)
     parser.add_argument("--pictures", type=Path)
     arguments = parser.parse_args()
-    weights = weights_of(arguments.weights)
+    weights = weights_of(arguments.weights, "temporal-zero-shot")
     print("| track | method | reference | before stabilising | exact | before stabilising |")
     print("| --- | --- | ---: | ---: | ---: | ---: |")
     for subject in own_subjects():

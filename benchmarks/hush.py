@@ -3,8 +3,12 @@
     python benchmarks/hush.py bonsai.splat --track bonsai-walk --fps 10 30
     python benchmarks/hush.py flowers/lod-meta.json --methods raw sorted hush:fast hush hush:best
     python benchmarks/hush.py synth:100k synth:1M synth:10M --methods sorted hush --frames 12
+    python benchmarks/hush.py bonsai.splat --counts 100k 1M 10M --methods sorted hush --frames 12
     python benchmarks/hush.py synth:500k --methods hush --frames 2000 --every 200 --fps 30
     python benchmarks/hush.py synth:500k --methods raw hush --order pixel
+
+With --counts each scene is drawn with about so many Gaussians: neighbours are merged to have fewer, copies of the scene
+stand around it to have more; the track stays that of the scene as it is.
 
 A method may have changes after a colon: a preset (hush:fast) or settings (hush:discovery=stream/period=4).
 Every frame is drawn by each method in turn, so that other programs disturb all of them alike; trust the ratios. `cpu`
@@ -31,6 +35,8 @@ from hushsplat.scenes import NamedScene, scene_argument
 from hushsplat.spec.settings import QUALITY, ActiveSetSettings
 from hushsplat.stream import MethodLike, Stream
 from hushsplat.types.camera import Camera
+from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.merge import joined, merged
 from hushsplat.types.options import RenderOptions
 
 SHOWN_FRAMES = 6  # after the cut
@@ -71,6 +77,30 @@ def _value(text: str) -> Any:
         return text
 
 
+def resized(gaussians: Gaussians, count: int) -> Gaussians:
+    """About so many: neighbours merged, or copies beside and behind the scene, in the plane of its two longer sides."""
+    while len(gaussians) > 1.5 * count:
+        gaussians = merged(gaussians)
+    copies = round(count / len(gaussians))
+    if copies < 2:
+        return gaussians
+    side = np.subtract(*np.percentile(gaussians.means, [98, 2], axis=0))
+    across, along = np.argsort(side)[:0:-1]
+    reach = range(-copies, copies + 1)
+    places = sorted(((x, y) for x in reach for y in reach), key=lambda at: (at[0] ** 2 + at[1] ** 2, at))[:copies]
+    parts = []
+    for x, y in places:
+        shift = np.zeros(3, np.float32)
+        shift[across], shift[along] = x * side[across], y * side[along]
+        parts.append(replace(gaussians, means=gaussians.means + shift))
+    return joined(parts)
+
+
+def number(text: str) -> int:
+    """100k or 3M as a number."""
+    return round(float(text.rstrip("kM")) * {"k": 1e3, "M": 1e6}.get(text[-1], 1))
+
+
 class Row:
     """A method on a track."""
 
@@ -109,10 +139,10 @@ class Row:
         return text
 
 
-def play(scene: NamedScene, views: Iterator[Camera], arguments: argparse.Namespace) -> None:
+def play(gaussians: Gaussians, views: Iterator[Camera], arguments: argparse.Namespace) -> None:
     """All methods on one track, a line each."""
     drawn_on, options = engine("cpu"), RenderOptions(threads=arguments.threads, order=arguments.order)
-    uploaded = drawn_on.upload(scene.gaussians)
+    uploaded = drawn_on.upload(gaussians)
     limit = "exact" if arguments.order == "pixel" else "reference"
     rows = [Row(text, drawn_on, uploaded, options) for text in dict.fromkeys((limit, *arguments.methods))]
     for frame, camera in enumerate(views):
@@ -134,6 +164,7 @@ def play(scene: NamedScene, views: Iterator[Camera], arguments: argparse.Namespa
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scenes", nargs="+")
+    parser.add_argument("--counts", type=number, nargs="+", help="Gaussians; see above")
     parser.add_argument("--track", default="walk")
     parser.add_argument("--fps", type=float, nargs="+", default=[30.0, 10.0])
     parser.add_argument("--size", default="1600x1064")
@@ -148,10 +179,13 @@ def main() -> None:
     arguments = parser.parse_args()
     for name in arguments.scenes:
         scene = scene_argument(name, arguments.lod)
-        for fps in arguments.fps:
-            views = cameras(scene, fps, arguments)
-            print(f"{name}, {len(scene.gaussians):,} Gaussians, {arguments.track} at {fps:g} fps, {arguments.size}")
-            play(scene, views, arguments)
+        for count in arguments.counts or [len(scene.gaussians)]:
+            drawn = resized(scene.gaussians, count)
+            for fps in arguments.fps:
+                print(
+                    f"{name}, {len(drawn):,} Gaussians, {arguments.track} at {fps:g} fps, {arguments.size}", flush=True
+                )
+                play(drawn, cameras(scene, fps, arguments), arguments)
 
 
 if __name__ == "__main__":

@@ -159,18 +159,24 @@ def test_defaults_of_a_configured_denoiser() -> None:
     assert configure("temporal").weights is not None and configure("taa").weights is None
 
 
-def test_weights_come_from_memory_a_file_or_the_package(
-    weights: DenoiserWeights, tmp_path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert weights_of(weights) is weights
+def test_weights_come_from_memory_a_file_or_the_package(weights: DenoiserWeights, tmp_path) -> None:
+    assert weights_of(weights, "temporal") is weights
     path = tmp_path / "w.safetensors"
     weight_files.write_weights(weights, path)
-    for name, tensor in weights_of(path).tensors.items():
+    for name, tensor in weights_of(path, "temporal").tensors.items():
         np.testing.assert_array_equal(tensor, weights[name])
-    assert weights_of(None).gamma > 0
-    monkeypatch.setattr(weight_files, "DEFAULT", ("denoise", "weights", "gone.safetensors"))
+    assert weights_of(None, "paper").gamma > 0
     with pytest.raises(WeightsError, match=r"gone\.safetensors: the weights of the package are not there; install it"):
-        configure("temporal")
+        weight_files.default_weights("gone")
+    with pytest.raises(DenoiseError, match="taa has no weights; they belong to paper, paper-zero-shot, temporal"):
+        weights_of(None, "taa")
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_each_learned_method_takes_its_own_weights_of_the_package(name: str) -> None:
+    expected = weight_files.default_weights(name.removesuffix("-zero-shot"))
+    found = configure(name).weights
+    assert found is not None and all(np.array_equal(found[key], expected[key]) for key in expected.tensors)
 
 
 @pytest.mark.parametrize("engine", [CpuEngine(), TorchEngine()], ids=["cpu", "torch"])

@@ -44,7 +44,7 @@ class Method:
         summary: one line for menus and help.
         settings: its defaults; None where there is nothing to set.
         layout: of its state; None where it keeps nothing.
-        learned: it takes weights and has views.
+        weights: those of the package that it takes if no others are given; None where nothing is learned.
         fallback: what draws a scene without payload, for a method that needs one.
     """
 
@@ -53,13 +53,18 @@ class Method:
     summary: str
     settings: Settings | None = None
     layout: StateLayout | None = None
-    learned: bool = False
+    weights: str | None = None
     fallback: str | None = None
 
     @property
     def is_denoiser(self) -> bool:
         """It takes noisy frames and keeps a state from frame to frame."""
         return self.kind == "streaming" and self.layout is not None
+
+    @property
+    def learned(self) -> bool:
+        """It takes weights and has views."""
+        return self.weights is not None
 
     @property
     def needs_payload(self) -> bool:
@@ -103,7 +108,7 @@ METHODS: dict[str, Method] = {
             "the paper's denoiser, for scenes with a payload; others are drawn zero-shot",
             PAPER,
             TEMPORAL,
-            learned=True,
+            weights="paper",
             fallback="paper-zero-shot",
         ),
         Method(
@@ -112,7 +117,7 @@ METHODS: dict[str, Method] = {
             "the paper's denoiser for any scene",
             replace(PAPER, zero_shot=True),
             TEMPORAL,
-            learned=True,
+            weights="paper",
         ),
         Method(
             "temporal",
@@ -120,7 +125,7 @@ METHODS: dict[str, Method] = {
             "the paper's denoiser improved for low frame rates, for scenes with a payload; others are drawn zero-shot",
             DenoiserSettings(),
             TEMPORAL,
-            learned=True,
+            weights="temporal",
             fallback="temporal-zero-shot",
         ),
         Method(
@@ -129,7 +134,7 @@ METHODS: dict[str, Method] = {
             "temporal for any scene",
             DenoiserSettings(zero_shot=True),
             TEMPORAL,
-            learned=True,
+            weights="temporal",
         ),
     )
 }
@@ -215,7 +220,7 @@ def configure(name: str, *, weights: WeightsLike | None = None, settings: Settin
         raise DenoiseError(f"{name} has no weights; they belong to {', '.join(LEARNED)}.")
     if isinstance(chosen, DenoiserSettings) and not found.needs_payload:
         chosen = replace(chosen, zero_shot=True)
-    return ConfiguredDenoiser(name, found.layout, chosen, weights_of(weights) if found.learned else None)
+    return ConfiguredDenoiser(name, found.layout, chosen, weights_of(weights, name) if found.learned else None)
 
 
 def adjusted(name: str, changes: DenoiserSettings) -> DenoiserSettings:
@@ -253,10 +258,13 @@ def denoiser(
     return EngineDenoiser(configured, engine(on) if isinstance(on, str) else on, options or RenderOptions())
 
 
-def weights_of(weights: WeightsLike | None) -> DenoiserWeights:
-    """Weights as they are, from a file, or those of the package."""
+def weights_of(weights: WeightsLike | None, name: str) -> DenoiserWeights:
+    """Weights as they are, from a file, or the package's own for the learned method of that name."""
     if weights is None:
-        return default_weights()
+        own = method(name).weights
+        if own is None:
+            raise DenoiseError(f"{name} has no weights; they belong to {', '.join(LEARNED)}.")
+        return default_weights(own)
     return weights if isinstance(weights, DenoiserWeights) else read_weights(weights)
 
 

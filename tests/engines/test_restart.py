@@ -39,7 +39,7 @@ def test_variance_of_neighbours_helps_the_first_frame():
         settings, state = DenoiserSettings(zero_shot=True, pooled_frames=pooled_frames), None
         for frame in range(2):
             shown, state = denoise_step(
-                observe(scene, camera, frame), camera, state, weights=default_weights(), settings=settings
+                observe(scene, camera, frame), camera, state, weights=default_weights("temporal"), settings=settings
             )
         reached[pooled_frames] = psnr(shown.color, target)
     assert reached[8.0] > reached[0.0] + 0.2

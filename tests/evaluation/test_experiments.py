@@ -184,7 +184,7 @@ def test_a_still_camera_shows_the_same_flicker_as_its_noise(tmp_path: Path) -> N
 
 
 def test_weights_of_a_scene_are_for_methods_with_payload_and_others_for_zero_shot() -> None:
-    own, foreign = default_weights(), default_weights()
+    own, foreign = default_weights("temporal"), default_weights("temporal")
     names = ("paper", "temporal", "paper-zero-shot", "temporal-zero-shot", "raw")
     methods = [Method(name, name, DenoiserSettings()) for name in names]
     other = replace(moving(), scene=replace(SCENE, name="other"))

@@ -27,7 +27,17 @@ pytest.importorskip("torch", reason="needs PyTorch: pip install '.[dev,learn]'")
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Size:
     size = Size(
-        "seconds", tiny_settings(), transfer_steps=3, width=32, samples=4, frames=4, views=1, fps=30.0, rounds=1
+        "seconds",
+        tiny_settings(),
+        transfer_steps=3,
+        width=32,
+        samples=4,
+        every=2,
+        frames=2,
+        views=1,
+        fps=30.0,
+        rounds=1,
+        ablation_metrics=("psnr",),
     )
     monkeypatch.setitem(command.SIZES, "small", size)
     monkeypatch.setattr("hushsplat.evaluation.experiments.CONVERGENCE_FRAMES", (1, 4))
@@ -82,7 +92,11 @@ def test_end_to_end_and_again(
     assert psnr["room", "paper-zero-shot"] != psnr["room, network of bonsai", "paper-zero-shot"]
     navigation = read_results(run / "navigation.json")
     assert {"ss-1", "ss-4", "hush", "paper"} <= {row["method"] for row in navigation.rows}
+    assert all(row["frames"] == 2 and "ssim" in row for row in navigation.rows)
+    ablation = read_results(run / "ablation.json")
+    assert all("psnr" in row and "ssim" not in row for row in ablation.rows)
     tables = (run / "tables.md").read_text()
+    assert "| trust constant |" in tables and "| trust heuristic |" in tables
     for title in ("static", "navigation", "zero-shot", "ablation", "gate ablation", "after so many", "millisec", "gap"):
         assert title in tables
     assert "32.12" in tables  # of bonsai in the paper

@@ -14,7 +14,7 @@ FRAMES, LAST = 40, 8
 
 @pytest.fixture(scope="module")
 def weights() -> DenoiserWeights:
-    return default_weights()
+    return default_weights("temporal")
 
 
 @pytest.fixture(scope="module")

@@ -517,7 +517,7 @@ def test_disoccluded_pixels_of_every_noisy_frame_begin_anew(monkeypatch: pytest.
 
 
 def test_transfer_begins_with_the_weights_of_the_package() -> None:
-    given, fresh = default_weights().tensors, joint().networks.to_weights().tensors
+    given, fresh = default_weights("paper").tensors, joint().networks.to_weights().tensors
     found = joint(transfer=True).networks.to_weights().tensors
     assert all(np.allclose(found[name], given[name], atol=1e-6) for name in given)
     assert not all(np.allclose(fresh[name], given[name], atol=1e-6) for name in given)

@@ -43,7 +43,7 @@ def entry(scene: Gaussians) -> SceneEntry:
 
 
 def drawn(entry: SceneEntry, draw: Draw, environment: np.ndarray | None = None) -> np.ndarray:
-    renderer = FrameRenderer(entry, default_weights(), RenderOptions())
+    renderer = FrameRenderer(entry, default_weights("temporal"), RenderOptions())
     renderer.environment = environment
     *_, frame = renderer.render(CAMERA, draw, 0)
     assert frame is not None

@@ -34,7 +34,7 @@ def entry(scene: Gaussians) -> SceneEntry:
 
 @pytest.fixture
 def renderer(entry: SceneEntry) -> FrameRenderer:
-    return FrameRenderer(entry, default_weights(), RenderOptions())
+    return FrameRenderer(entry, default_weights("temporal"), RenderOptions())
 
 
 def frame(renderer: FrameRenderer, draw: Draw, number: int = 0, camera: Camera = LARGE) -> RenderedFrame:
@@ -121,7 +121,7 @@ def test_one_method_on_both_sides_is_denoised_once(renderer: FrameRenderer) -> N
 def test_hush_without_payload_is_drawn_zero_shot(renderer: FrameRenderer, entry: SceneEntry) -> None:
     asked = frames(renderer, Draw((Side("temporal"),)), 3)
     assert asked.sides == (HUSH,)
-    other = FrameRenderer(entry, default_weights(), RenderOptions())
+    other = FrameRenderer(entry, default_weights("temporal"), RenderOptions())
     assert np.array_equal(asked.pictures[0], frames(other, Draw((HUSH,)), 3).pictures[0])
 
 
@@ -129,7 +129,7 @@ def test_hush_without_payload_is_drawn_zero_shot(renderer: FrameRenderer, entry:
     "draw", [Draw((HUSH,), settings=DenoiserSettings(accumulated_cap_frames=2.0)), Draw((HUSH,), gamma=50.0)]
 )
 def test_settings_and_gamma_change_the_picture(renderer: FrameRenderer, entry: SceneEntry, draw: Draw) -> None:
-    default = FrameRenderer(entry, default_weights(), RenderOptions())
+    default = FrameRenderer(entry, default_weights("temporal"), RenderOptions())
     changed = np.abs(frames(renderer, draw, 6).pictures[0] - frames(default, Draw((HUSH,)), 6).pictures[0])
     assert changed.max() > 0.01
 
@@ -173,10 +173,10 @@ def test_new_camera_cancels_a_still_frame_and_no_moving_one(entry: SceneEntry, m
 def test_moving_frames_are_drawn_in_levels_and_still_ones_are_not(entry: SceneEntry) -> None:
     levelled = entry.with_levels(RenderOptions())
     assert len(levelled.gaussians) == len(entry.gaussians)
-    renderer = FrameRenderer(levelled, default_weights(), RenderOptions())
+    renderer = FrameRenderer(levelled, default_weights("temporal"), RenderOptions())
     draw = Draw((Side("reference"),))
     (still,) = (one for one in renderer.render(LARGE, draw, 0) if one is not None)
-    expected = frame(FrameRenderer(entry, default_weights(), RenderOptions()), draw)
+    expected = frame(FrameRenderer(entry, default_weights("temporal"), RenderOptions()), draw)
     assert np.abs(still.pictures[0] - expected.pictures[0]).max() < 1e-5
     assert still.depth == pytest.approx(expected.depth, rel=1e-4) and 1 < still.depth < 10
     (moving,) = (one for one in renderer.render(LARGE, draw, 1, spacing_px=1e6) if one is not None)

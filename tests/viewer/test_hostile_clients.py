@@ -262,7 +262,7 @@ def test_a_greedy_frame_is_drawn_in_bounded_pieces(scene: Gaussians, monkeypatch
         return sample(self, scene, camera, noise, options)
 
     monkeypatch.setattr(type(entry.engine), "sample", counted)
-    renderer = FrameRenderer(entry, default_weights(), RenderOptions())
+    renderer = FrameRenderer(entry, default_weights("temporal"), RenderOptions())
     camera = hushsplat.home_camera(96, 64)
     sides = (Side("raw"), Side("reference"))
     *turns, _ = renderer.render(camera, Draw(sides, samples=64), 0)

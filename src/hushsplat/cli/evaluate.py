@@ -53,7 +53,7 @@ from hushsplat.evaluation.timing import METHODS as TIMED
 from hushsplat.evaluation.timing import PARTS, TimeJob, part_rows, timing_rows
 from hushsplat.io.atomic import check_output
 from hushsplat.io.captures.capture import load_capture
-from hushsplat.io.weights import default_weights, read_weights
+from hushsplat.io.weights import read_weights
 from hushsplat.jobs import executor, run_jobs
 from hushsplat.scenes import DEMO, NamedScene, scene_argument, scene_name, scene_stamp
 from hushsplat.spec.weights import DenoiserWeights
@@ -182,7 +182,6 @@ class Evaluate:
         own = self._weights(self.weights, names)
         for text, scene in zip(self.scenes, names, strict=True):
             named = self._scene(text, scene)
-            weights = own.get(scene) or default_weights()
             asked = tuple(TIMED) if self.methods is None else self.methods
             methods = [method.name for method in methods_of(asked, named, 0, notes) if method.name in TIMED]
             uploaded = drawn_on.upload(named.gaussians)
@@ -193,7 +192,7 @@ class Evaluate:
                 frames = len(seen) * self.rounds * (len(methods) + len(PARTS))
                 with progress_bar(f"timing {named.name} {name}", frames, self.quiet) as bar:
                     rows += timing_rows(case, name, methods, self.rounds, bar.advance)
-                    rows += part_rows(case, name, weights, self.rounds, bar.advance)
+                    rows += part_rows(case, name, own.get(scene), self.rounds, bar.advance)
         protocol = {"width": self.width, "height": self.height, "cameras": self.cameras, "rounds": self.rounds}
         protocol |= _drawn_by(drawn_on)
         found = Results(

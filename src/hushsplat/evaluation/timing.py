@@ -97,7 +97,7 @@ def timing_rows(
 def part_rows(
     case: Case,
     track: str,
-    weights: DenoiserWeights,
+    weights: DenoiserWeights | None,  # None: those of the package
     rounds: int,
     on_frame: Callable[[], None] = lambda: None,
 ) -> list[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from hushsplat.spec.weights import SHAPES, WIDTH, DenoiserWeights, check_tensor
 from hushsplat.types.errors import WeightsError
 
 METADATA = {"format": "hushsplat-denoiser", "version": "1", "width": str(WIDTH)}
-DEFAULT = ("data", "denoiser.safetensors")  # in the package
 MAX_BYTES = 1 << 20  # ours: the weights are 3 kB; the rest is room for a trainer's notes in the metadata
 _NUMPY_TYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}  # the likely ones, for errors
 
@@ -44,9 +44,10 @@ def read_weights(path: str | os.PathLike[str]) -> DenoiserWeights:
         raise WeightsError(f"{path}: cannot be read: {error.strerror or error}.") from error
 
 
-def default_weights() -> DenoiserWeights:
-    """The weights that come with the package."""
-    resource = files("hushsplat").joinpath(*DEFAULT)
+@cache
+def default_weights(name: str) -> DenoiserWeights:
+    """Weights that come with the package: `paper` or `temporal`."""
+    resource = files("hushsplat").joinpath("data", f"{name}.safetensors")
     if not resource.is_file():
         raise WeightsError(
             f"{resource}: the weights of the package are not there; install it again, or give a file of weights."

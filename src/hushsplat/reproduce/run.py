@@ -25,7 +25,7 @@ from hushsplat.evaluation.motions import named_track
 from hushsplat.evaluation.plan import EvaluationOptions, Task
 from hushsplat.evaluation.report import write_report
 from hushsplat.evaluation.results import Results, read_results, write_results
-from hushsplat.evaluation.runner import evaluate, usable_metrics, versions
+from hushsplat.evaluation.runner import AvailableMetrics, evaluate, usable_metrics, versions
 from hushsplat.evaluation.shots import Method, SceneSource, Shot
 from hushsplat.evaluation.tables import to_markdown
 from hushsplat.evaluation.timing import TimeJob
@@ -173,7 +173,7 @@ class Reproduction:
             known = read_results(self._path(experiment))
             if known.protocol.get("plan") == plan:
                 return known
-        wanted = usable_metrics(None, self.lpips, experiment not in ("static", "convergence"))
+        wanted = self._metrics(experiment)
         return evaluate(
             experiment,
             tasks,
@@ -187,17 +187,25 @@ class Reproduction:
             on_plan=lambda cost: on_plan(f"evaluating {experiment}", cost),
         )
 
+    def _metrics(self, experiment: str) -> AvailableMetrics:
+        """Those of the size, as far as they can be computed here."""
+        moving = experiment not in ("static", "convergence")
+        found = usable_metrics(None, self.lpips, moving)
+        asked = self.size.ablation_metrics if experiment == "ablation" else self.size.metrics
+        if asked is None:
+            return found
+        missing = {name: why for name, why in found.missing.items() if name in asked}
+        return AvailableMetrics(tuple(name for name in found.metrics if name in asked), missing)
+
     @cached_property
     def _trained(self) -> list[_Trained]:
         return [_Trained(self, name) for name in self.scenes]
 
     def _tasks(self, experiment: str, before: Sequence[Results]) -> tuple[list[Task], EvaluationOptions]:
         scenes = self._trained
-        moving = experiment not in ("static", "convergence")
-        metrics = usable_metrics(None, self.lpips, moving).metrics
         source = read_weights(self.folder / DENOISERS / self.source / WEIGHTS)
         options = EvaluationOptions(
-            metrics,
+            self._metrics(experiment).metrics,
             lpips_weights=self.lpips,
             weights={scene.name: scene.weights for scene in scenes},
             zero_shot_weights={scene.name: source for scene in scenes},
@@ -270,7 +278,7 @@ class _Trained:
     def _shots(self, path: Path, name: str = "") -> list[Shot]:
         """Along the tracks, compared with the scene of stage 1."""
         vanilla = self._source(self._vanilla)
-        selection = FrameSelection(self._size.fps, None, self._size.frames)
+        selection = FrameSelection(self._size.fps, self._size.every, self._size.frames)
         shots = []
         for called, track in self._tracks.items():
             shot = track_shot(self._source(path, name), called, track, selection)

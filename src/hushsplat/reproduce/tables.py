@@ -23,7 +23,7 @@ NAVIGATION = (
     "paper-zero-shot",
     "hush",
 )
-VARIANTS = ("full", "trust 1", "trust heuristic", "no spatial filter", "no stabilisation")
+VARIANTS = ("full", "trust 1", "trust heuristic", "trust constant", "no spatial filter", "no stabilisation")
 GATES = ("full", "gate 0", "gate 1")
 QUALITY, VIDEO = ("psnr", "ssim", "lpips", "lpips_3dgs"), ("cvvdp",)
 PAPERS_LPIPS = "lpips_3dgs"  # the paper does not say how it feeds LPIPS; its code base, 2DGS, feeds 0..1
@@ -33,7 +33,7 @@ def comparisons(found: Sequence[Results], scenes: Sequence[str]) -> list[Table]:
     """Static, navigation, zero-shot, ablation, gate ablation, convergence, timing, conversion gap, and by scene."""
     static = [{**row, "method": _static_name(row)} for row in _rows(found, "static")]
     moving = _rows(found, "navigation")
-    ablation = [{**row, "method": row["method"].split(", σ")[0]} for row in _rows(found, "ablation")]
+    ablation = [{**row, "method": row["method"].split(", ")[0]} for row in _rows(found, "ablation")]
     which, of_static = static_numbers(scenes)
     tables = [_beside("static quality against photographs", static, (*STATIC, *ZERO_SHOT), QUALITY, which, of_static)]
     which, of_moving = navigation_numbers(scenes)

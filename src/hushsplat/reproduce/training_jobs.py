@@ -22,7 +22,10 @@ class Size:
     transfer_steps: int  # of stage 4 of the other scenes
     width: int  # px, of what is evaluated
     samples: int = 1024  # of Ref. N along tracks
+    every: int | None = None  # so many-th frame of a track is scored; None: 30 a second
     frames: int | None = None  # of a track: at most so many are scored; None: all
+    metrics: tuple[str, ...] | None = None  # None: all that can be computed
+    ablation_metrics: tuple[str, ...] | None = None  # the same of the ablation, which has many variants
     views: int | None = None  # still views of a scene: at most so many; None: all that are held out
     fps: float = 300.0  # of a track
     rounds: int = 3  # of timing
@@ -55,8 +58,11 @@ SIZES = {
         transfer_steps=4_000,
         width=400,
         samples=256,
-        frames=60,
+        every=30,
+        frames=40,
         views=6,
+        metrics=("psnr", "ssim", "lpips_3dgs", "cvvdp"),
+        ablation_metrics=("psnr", "ssim"),
     ),
     "medium": Size(
         "a night a scene on two cores: width 800, 500,000 surfels, all steps of stages 2 to 4",
@@ -125,7 +131,7 @@ class TrainJob:
             reference_scene=below(self.reference),
             start=below(self.start),
             images=self.images,
-            lpips=self.lpips,
+            lpips=self.lpips if self.settings.stage4.lpips else None,
             resume=(output / "config.json").exists(),
         )
         return {"metrics": {stage: dict(metrics) for stage, metrics in found.metrics.items()}}

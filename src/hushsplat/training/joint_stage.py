@@ -26,8 +26,8 @@ from hushsplat.engines.torch.networks import DenoiserNetworks
 from hushsplat.engines.torch.pipeline import step as denoise
 from hushsplat.engines.torch.tensors import TensorImage, TensorObservation, TensorState
 from hushsplat.io.scenes.scene import save
-from hushsplat.io.weights import default_weights, write_weights
-from hushsplat.methods import configure
+from hushsplat.io.weights import write_weights
+from hushsplat.methods import configure, weights_of
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.settings import PAPER, DenoiserSettings
 from hushsplat.spec.state import TEMPORAL, State
@@ -103,7 +103,7 @@ class JointStage:
         )
         torch.manual_seed(self.seed)
         if start is None and self.settings.transfer:
-            start = default_weights()
+            start = weights_of(None, self.settings.method)
         self.networks = DenoiserNetworks() if start is None else DenoiserNetworks.from_weights(start)
         self.payload = torch.nn.Parameter(first_payload(len(subject.gaussians), self.settings, self.seed))
         groups: list[dict[str, Any]] = [

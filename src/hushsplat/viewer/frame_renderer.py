@@ -11,7 +11,7 @@ from jaxtyping import Float32
 from numpy import ndarray as Array
 
 from hushsplat.engines.base import Image
-from hushsplat.methods import LEARNED, METHODS, adjusted, configure, drawn_by
+from hushsplat.methods import LEARNED, METHODS, adjusted, configure, drawn_by, weights_of
 from hushsplat.spec.views import Scale, view_picture
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.stream import MethodLike, Stream, StreamFrame
@@ -58,7 +58,7 @@ class RenderedFrame:
 class FrameRenderer:
     """Renders one scene for one client, frame after frame; it owns the states of the client's denoisers."""
 
-    def __init__(self, entry: SceneEntry, weights: DenoiserWeights, options: RenderOptions) -> None:
+    def __init__(self, entry: SceneEntry, weights: DenoiserWeights | None, options: RenderOptions) -> None:
         self._weights = weights
         self._entry = entry
         self._has_payload = entry.scene.has_payload
@@ -146,7 +146,9 @@ class FrameRenderer:
     def _configured(self, name: str, draw: Draw) -> MethodLike:
         if name not in LEARNED:
             return name
-        weights = self._weights if draw.gamma is None else with_gamma(self._weights, draw.gamma)
+        weights = weights_of(self._weights, name)
+        if draw.gamma is not None:
+            weights = with_gamma(weights, draw.gamma)
         return configure(name, weights=weights, settings=adjusted(name, draw.settings))
 
 

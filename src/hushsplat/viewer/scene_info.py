@@ -11,7 +11,7 @@ from typing import Any
 from PIL import Image as Pillow
 
 from hushsplat.home import Place
-from hushsplat.methods import BLENDED, METHODS
+from hushsplat.methods import BLENDED, METHODS, weights_of
 from hushsplat.spec.views import SHOWN, Scale
 from hushsplat.types.camera import Camera
 from hushsplat.types.image import to_bytes
@@ -74,7 +74,7 @@ def hello_message(service: RenderService, draw: Draw) -> dict[str, Any]:
             "sides": [asdict(side) for side in draw.sides],
             "samples": draw.samples,
             "config": {name: getattr(draw.settings, name) for name in TUNABLE},
-            "gamma": service.weights.gamma,
+            "gamma": weights_of(service.options.weights, "temporal").gamma,
         },
         "picture": PICTURE,
         "max_upload_bytes": service.options.max_upload_bytes,

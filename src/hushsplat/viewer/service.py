@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from hushsplat.io.atomic import own_tag, sweep
-from hushsplat.io.weights import default_weights
 from hushsplat.methods import method as method_named
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.types.errors import ViewError
@@ -68,7 +67,6 @@ class RenderService:
         self.entry = entry  # the scene that the viewer was started with
         self.loading: str | None = None  # its name while it is read; `entry` is empty then
         self.options = options
-        self.weights = default_weights() if options.weights is None else options.weights
         self.files_open = 0
         self.kept = KeptFiles(self)
         self._closing = False
@@ -84,7 +82,7 @@ class RenderService:
 
     def new_renderer(self, entry: SceneEntry) -> FrameRenderer:
         """A renderer without history; its work runs in the drawing thread."""
-        return FrameRenderer(entry, self.weights, self.options.render)
+        return FrameRenderer(entry, self.options.weights, self.options.render)
 
     async def draw(self, work: Callable[[], Result]) -> Result:
         """Run work that uses the engine."""
