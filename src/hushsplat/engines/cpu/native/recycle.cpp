@@ -53,7 +53,7 @@ Recycled::Recycled(size_t bytes) {
         std::lock_guard<std::mutex> lock(pool.mutex);
         for (size_t k = pool.waiting.size(); k-- > 0;) {  // what was used last is warmest
             const Block block = pool.waiting[k];
-            if (block.bytes < bytes || block.bytes > bytes + bytes / 4) continue;
+            if (block.bytes < bytes || block.bytes > 2 * bytes) continue;  // an active set is smaller after a search
             pool.waiting.erase(pool.waiting.begin() + (std::ptrdiff_t)k);
             pool.kept -= block.bytes;
             memory_ = block.memory;
