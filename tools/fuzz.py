@@ -102,8 +102,18 @@ def _scene() -> Callable[[Path], object]:
 def _streamed() -> Callable[[Path], object]:
     from hushsplat.io.content import levels_of_detail
     from hushsplat.io.scenes.scene import load
+    from hushsplat.io.scenes.sog_stream import StreamedSog
+    from hushsplat.synth import home_camera
+    from hushsplat.types.errors import HushsplatError
 
-    return lambda path: (levels_of_detail(path), load(path))
+    def read(path: Path) -> object:
+        with suppress(HushsplatError):  # the level that is refused is another than those of the viewer
+            load(path)
+        streamed, levels = StreamedSog(path), levels_of_detail(path)
+        streamed.read(streamed.coarsest)
+        return levels, streamed.read(streamed.near(home_camera(32, 20), 1000))
+
+    return read
 
 
 def _capture() -> Callable[[Path], object]:
@@ -126,6 +136,12 @@ def _photograph() -> Callable[[Path], object]:
         return load_photograph(View("a", path, Camera(width, height, 20.0, 20.0, 1.0, 1.0, np.eye(4))))
 
     return read
+
+
+def _environment() -> Callable[[Path], object]:
+    from hushsplat.viewer.backdrop import read_environment
+
+    return lambda path: read_environment(path, "around.png")
 
 
 def _track() -> Callable[[Path], object]:
@@ -178,8 +194,11 @@ TARGETS = {
     "colmap-points": Target("points3D.bin", "bytes", _capture),
     "colmap-text": Target("images.txt", "text", _capture),
     "transforms": Target("transforms.json", "json", _capture),
+    "inria": Target("cameras.json", "json", _capture),
+    "camera-list": Target("list.json", "json", _capture),
     "llff": Target("poses_bounds.npy", "bytes", _capture),
     "photograph": Target("photograph.png", "bytes", _photograph),
+    "environment": Target("around.picture", "bytes", _environment),
     "track": Target("track.json", "json", _track),
     "eyenavgs": Target("walk.csv", "text", _track),
     "weights": Target("weights.safetensors", "bytes", _weights),

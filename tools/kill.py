@@ -71,6 +71,7 @@ def same_results(first: bytes, second: bytes) -> bool:
 JOBS = {
     "convert": Job(command("convert IN/scene.ply OUT/scene.sog --force"), ("scene.sog",)),
     "save": Job(command("convert IN/scene.ply OUT/copy.ply --force"), ("copy.ply",)),
+    "levels": Job(command("convert IN/scene.ply OUT/lod-meta.json --force"), ("lod-meta.json",)),
     "picture": Job(command("render IN/scene.ply -o OUT/a.png --method raw --quiet"), ("a.png",)),
     "video": Job(
         command("render IN/scene.ply -o OUT/a.mp4 --orbit --seconds 1 --method raw --width 64 --height 48 --quiet"),

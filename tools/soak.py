@@ -83,7 +83,9 @@ class DenoiserSoak:
             self.counts[action] += 1
             self.step(action)
             if (number + 1) % every == 0:
+                self.walk = self.walk.resized(*self.size)  # else memory depends on the last resize
                 drift = max(drift, self.drift())
+                self.engine.release_memory()  # pooled buffers, bounded by the engine
                 memory.append(resident_mb())
                 first_mb = first_mb or memory[0]
                 self.say(

@@ -103,7 +103,7 @@ def stored(job: Job, folder: Path) -> Outcome | None:
     """The outcome of a job that ran before, if its files are still there too."""
     try:
         outcome = json.loads(_outcome_path(job, folder).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return outcome if isinstance(outcome, dict) and all(path.is_file() for path in job.files(folder)) else None
 

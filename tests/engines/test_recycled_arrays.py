@@ -52,3 +52,15 @@ def test_waiting_memory_can_be_given_back():
     assert resident_mb() < full - 100
     assert (kept == 3).all()
     assert empty_float32(7).shape == (7,)
+
+
+def test_sizes_that_nobody_asks_for_make_room():
+    """As after a resize: the pool is full of the old size, and the new one is used again all the same."""
+    release_memory()
+    old = [empty_float32(2048, 2048) for _ in range(40)]  # 640 MB, never touched; the pool keeps 512
+    del old
+    first = empty_float32(10_000_000)
+    first[0] = 3
+    del first
+    assert empty_float32(10_000_000)[0] == 3  # fresh memory is zero
+    release_memory()

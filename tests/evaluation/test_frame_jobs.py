@@ -1,5 +1,6 @@
 """A track drawn by jobs is the track drawn in one process, byte for byte, and a run that was stopped goes on."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -50,3 +51,28 @@ def test_jobs_draw_what_one_process_draws(
     capsys.readouterr()
     assert main(["render", "synth:1k", "-o", str(tmp_path / "one.png"), "--workers", "1"]) == 2
     assert "are for pictures of 8 bits along a track; leave them out" in capsys.readouterr().err
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """A job that writes no files."""
+
+    group = ""
+    cost = 1
+    takes_all_cores = False
+
+    def files(self, folder: Path) -> list[Path]:
+        return []
+
+    def run(self, folder: Path, threads: int) -> jobs.Outcome:
+        return {"rows": []}
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"[" * 100_000])
+def test_damaged_outcome_is_computed_again(tmp_path: Path, content: bytes) -> None:
+    assert jobs.run_jobs([Nothing()], tmp_path, jobs.Processes(1)) == [{"rows": []}]
+    (path,) = (tmp_path / "parts").iterdir()
+    path.write_bytes(content)
+    assert jobs.stored(Nothing(), tmp_path) is None
+    assert jobs.run_jobs([Nothing()], tmp_path, jobs.Processes(1)) == [{"rows": []}]
+    assert jobs.stored(Nothing(), tmp_path) == {"rows": []}

@@ -11,6 +11,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from hushsplat.cli.main import main
+from hushsplat.evaluation import report
 from hushsplat.evaluation.plots import Line, line_plot
 from hushsplat.evaluation.report import page as page_of
 from hushsplat.evaluation.report import write_report
@@ -167,6 +168,22 @@ def test_a_report_of_whatever_the_reader_accepts(
     (tmp_path / "r.json").write_text(json.dumps({**content, "series": lists}))
     write_report([read_results(tmp_path / "r.json")], tmp_path / f"r{suffix}")
     assert (tmp_path / f"r{suffix}").stat().st_size > 0
+
+
+def test_pictures_that_are_too_many_together_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is small, as a file and decoded; the results name them again and again."""
+    Image.new("RGB", (40, 30)).save(tmp_path / "x.webp")
+    common = {"scene": "a", "track": "t", "path": "x.webp", "name": "0"}
+    frames = [{**common, "kind": "frame", "method": f"raw {number}"} for number in range(9)]
+    results = Results("navigation", "", [ROW], [], [*frames, {**common, "kind": "expected", "method": "exact"}])
+    results = replace(results, folder=tmp_path)
+    assert "error of raw 8" in page_of([results])
+    monkeypatch.setattr(report, "MAX_TRACK_PX", 10 * 40 * 30 - 1)
+    with pytest.raises(EvaluationError, match=r"x\.webp: 40×30 px are too many for a page"):
+        page_of([results])
+    monkeypatch.setattr(report, "MAX_PAGE_BYTES", 20 * (tmp_path / "x.webp").stat().st_size - 1)
+    with pytest.raises(EvaluationError, match=r"pictures and videos of \d+ bytes are too many for a page"):
+        page_of([results, results])
 
 
 @pytest.mark.parametrize("size", [(1, 1), (7, 3), (9, 8)])

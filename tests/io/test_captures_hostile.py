@@ -41,6 +41,24 @@ def usable_or_refused(path):
     assert capture.points is None or np.isfinite(capture.points).all()
 
 
+@pytest.mark.parametrize("kind", ["transforms", "camera list", "inria"])
+@pytest.mark.parametrize("name", ["../secret.png", "images/../../secret.png", "..\\secret.png", "C:secret.png", None])
+def test_photographs_outside_of_the_capture_are_not_opened(tmp_path, kind, name):
+    save_plain_picture(tmp_path / "secret.png")
+    name = str(tmp_path / "secret.png") if name is None else name
+    if kind == "inria":
+        lens = {"width": 64, "height": 48, "fx": 60.0, "fy": 60.0}
+        content = [{"img_name": name, **lens, "position": [0, 0, 0], "rotation": np.eye(3).tolist()}]
+    else:
+        content = transforms() if kind == "transforms" else camera_list()
+        content["frames"][0]["file_path" if kind == "transforms" else "file"] = name
+    path = tmp_path / "capture" / ("cameras.json" if kind == "inria" else "transforms.json")
+    path.parent.mkdir()
+    path.write_text(json.dumps(content))
+    with pytest.raises(CaptureError, match=r"(frame|camera) 0: the name '.* leads out of the folder of photographs"):
+        load_capture(path, require_photographs=False)
+
+
 def edited(content, edits, cut):
     changed = bytearray(content)
     for offset, patch in edits:

@@ -49,3 +49,26 @@ def test_a_scene_of_one_leaf_and_level(tmp_path):
 def test_an_empty_scene_is_refused(tmp_path):
     with pytest.raises(SceneError, match=r"an empty scene has no levels of detail; write a \.ply or \.sog"):
         save(random_gaussians(0), tmp_path / "lod-meta.json")
+
+
+def test_a_writer_that_ends_early_leaves_no_description_of_mixed_files(tmp_path, small, monkeypatch):
+    path = tmp_path / "lod-meta.json"
+    save(random_gaussians(1000, degree=0), path)
+    packed, calls = sog_levels.packed_sog, []
+
+    def killed(gaussians):
+        calls.append(len(gaussians))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return packed(gaussians)
+
+    monkeypatch.setattr(sog_levels, "packed_sog", killed)
+    with pytest.raises(KeyboardInterrupt):
+        save(random_gaussians(1000, degree=0, seed=3), path)
+    assert not path.exists() and (tmp_path / "0_0" / "meta.json").exists()
+
+
+def test_a_file_in_the_way_is_refused_in_one_line(tmp_path, small):
+    (tmp_path / "0_0").write_text("")
+    with pytest.raises(SceneError, match=r"lod-meta\.json: cannot be written: File exists\."):
+        save(random_gaussians(200, degree=0), tmp_path / "lod-meta.json")

@@ -14,8 +14,10 @@ from hushsplat.cli.main import main
 from hushsplat.evaluation.results import Results, read_results
 from hushsplat.io.tracks import write_track
 from hushsplat.reproduce import paper
+from hushsplat.reproduce.run import Reproduction
 from hushsplat.reproduce.tables import comparisons
 from hushsplat.reproduce.training_jobs import SIZES, Size
+from hushsplat.types.errors import EvaluationError
 from hushsplat.types.paths import orbit
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
@@ -42,6 +44,18 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Size:
     monkeypatch.setitem(command.SIZES, "small", size)
     monkeypatch.setattr("hushsplat.evaluation.experiments.CONVERGENCE_FRAMES", (1, 4))
     return size
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [("{", "is not JSON"), ("[]", "holds a list of 0, expected"), ("[" * 100_000, "is not JSON")]
+)
+def test_damaged_folder_is_refused(tiny: Size, tmp_path: Path, content: str, said: str) -> None:
+    begun = Reproduction(tmp_path / "data", tmp_path / "run", tiny, ("room",), "room")
+    begun.check()
+    begun.check()
+    (tmp_path / "run" / "reproduce.json").write_text(content)
+    with pytest.raises(EvaluationError, match=rf"reproduce\.json: {said}"):
+        begun.check()
 
 
 def test_end_to_end_and_again(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import struct
+import warnings
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,6 +98,21 @@ def test_picture_all_around_is_read_or_refused(tmp_path: Path) -> None:
     (tmp_path / "none").write_bytes(b"no picture")
     with pytest.raises(ViewError, match=r"none.jpg: is no picture that can be read"):
         read_environment(tmp_path / "none", "none.jpg")
+
+
+def test_large_and_damaged_pictures_all_around_are_refused_before_they_are_decoded(tmp_path: Path) -> None:
+    body = io.BytesIO()
+    Image.new("L", (16, 8)).save(body, "PNG")
+    head = bytearray(body.getvalue())
+    head[16:24] = struct.pack(">II", 16384, 8192)  # Pillow warns, and would decode it
+    head[29:33] = struct.pack(">I", zlib.crc32(head[12:29]))
+    (tmp_path / "large").write_bytes(head)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(
+            ViewError, match=r"large.png: has 16384×8192 px, at most 89000000 are read; make it smaller"
+        ):
+            read_environment(tmp_path / "large", "large.png")
 
 
 @pytest.mark.parametrize("background", [[[2, 0, 0]], [[0, 0, 0]] * 3, "sky", [[0, 0]], {}, [["a", 0, 0]]])

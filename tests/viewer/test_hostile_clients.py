@@ -11,9 +11,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,12 +31,13 @@ from hushsplat.io.weights import default_weights
 from hushsplat.types.camera import Camera
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.options import Noise, RenderOptions
-from hushsplat.viewer import connections, drawing, frame_renderer, uploads
+from hushsplat.viewer import connections, drawing, frame_renderer, server, session, uploads
 from hushsplat.viewer.frame_renderer import FrameRenderer, bytes_per_px
 from hushsplat.viewer.launch import Viewer
 from hushsplat.viewer.protocol import Draw, Side
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.service import ViewerOptions
+from hushsplat.viewer.videos import VideoRequest
 
 REQUIRED = {
     "X-Frame-Options": "DENY",
@@ -226,6 +228,133 @@ def test_a_slow_body_is_refused(viewer: Viewer, path: str, monkeypatch: pytest.M
 
     status, text = run(visit())
     assert status == 400 and "came more slowly than" in text
+
+
+async def until(holds: Callable[[], object]) -> None:
+    while not holds():
+        await asyncio.sleep(0.01)
+
+
+def test_pictures_of_one_page_keep_no_other_waiting(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn, go = list[int](), threading.Event()
+
+    def thumbnail(entry: SceneEntry, index: int, options: RenderOptions) -> bytes:
+        go.wait(30)
+        drawn.append(index)
+        return b""
+
+    monkeypatch.setattr(SceneEntry, "thumbnail", thumbnail)
+
+    async def fetch(one: Any, index: int) -> int:
+        async with one.web.get(f"{one.url}place/{index}", params={"session": one.session}) as response:
+            return response.status
+
+    async def visit() -> list[int]:
+        busy = viewer._server.connections._busy
+        async with page(viewer.url) as greedy, page(viewer.url) as other:
+            first = [asyncio.create_task(fetch(greedy, 0)) for _ in range(20)]
+            await until(lambda: len(busy) >= 2 + session.MOST_FETCHING)
+            second = asyncio.create_task(fetch(other, 1))
+            await until(lambda: len(busy) >= 2 + session.MOST_FETCHING + 1)
+            go.set()
+            assert await second == 200
+            return sorted(await asyncio.gather(*first))
+
+    try:
+        statuses = run(visit())
+    finally:
+        go.set()
+    assert statuses == [200] * session.MOST_FETCHING + [400] * (20 - session.MOST_FETCHING)
+    assert drawn.index(1) <= 2 and drawn.count(0) == session.MOST_FETCHING
+
+
+def test_downloads_that_are_not_read_are_few_and_end(viewer: Viewer, tmp_path: Path, monkeypatch: Any) -> None:
+    path = tmp_path / "a.mp4"
+    with path.open("wb") as file:
+        file.truncate(64 << 20)
+    video: Any = SimpleNamespace(id="slow", path=path, downloads=0)
+    monkeypatch.setitem(viewer._server._videos, "nobody", video)
+    request = b"GET /video/slow HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+    def waited(count: int) -> bool:
+        end = time.monotonic() + 30
+        while video.downloads != count and time.monotonic() < end:
+            time.sleep(0.02)
+        return video.downloads == count
+
+    with ExitStack() as stack:
+        for _ in range(server.MOST_DOWNLOADS):
+            opened = stack.enter_context(socket.create_connection(("127.0.0.1", viewer.port), timeout=30))
+            opened.sendall(request)
+        assert waited(server.MOST_DOWNLOADS)
+        assert get(viewer.port, "/video/slow")[0] == 400
+    assert waited(0)
+    monkeypatch.setattr(connections, "SLOW_S", 0.2)
+    monkeypatch.setattr(connections, "SLOWEST_BYTES_PER_S", 1 << 40)
+    with socket.create_connection(("127.0.0.1", viewer.port), timeout=30) as opened:
+        opened.sendall(request)
+        time.sleep(0.1)
+        assert waited(0)
+        received = 0
+        with suppress(ConnectionError):
+            while part := opened.recv(1 << 20):
+                received += len(part)
+    assert received < 64 << 20
+
+
+def test_video_of_a_page_that_has_gone_is_not_made(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
+    go, began = threading.Event(), threading.Event()
+    parse = VideoRequest.parse
+
+    def slow(*arguments: Any) -> VideoRequest:
+        began.set()
+        go.wait(30)
+        return parse(*arguments)
+
+    monkeypatch.setattr(VideoRequest, "parse", staticmethod(slow))
+    track = json.loads("".join(track_json(hushsplat.walk_track(1, 2, 64, 48))))
+    wanted = {"track": track, "fps": 2, "width": 64, "height": 48, "divider": 1}
+
+    async def visit() -> tuple[int, str]:
+        async with aiohttp.ClientSession() as web:
+            async with page(viewer.url) as one:
+                address = f"{one.url}video?session={one.session}"
+                request = asyncio.create_task(web.post(address, json=wanted).__aenter__())
+                await until(began.is_set)
+            await until(lambda: viewer.clients == 0)
+            go.set()
+            answer = await request
+            return answer.status, await answer.text()
+
+    try:
+        status, text = run(visit())
+    finally:
+        go.set()
+    assert status == 400 and "the page has gone" in text and not viewer._server._videos
+
+
+def test_a_page_that_reads_nothing_keeps_no_message_from_others(viewer: Viewer) -> None:
+    heard = list[dict[str, Any]]()
+
+    async def stuck(message: dict[str, Any]) -> None:
+        await asyncio.sleep(60)
+
+    async def hears(message: dict[str, Any]) -> None:
+        heard.append(message)
+
+    async def tell() -> None:
+        crowd = server.Server(viewer._service, None)
+        crowd._sessions = {str(at): SimpleNamespace(send=send) for at, send in enumerate((stuck, hears))}  # type: ignore[misc]
+        telling = asyncio.create_task(crowd.tell_progress(0.5))
+        await until(lambda: heard)
+        telling.cancel()
+
+    before = viewer._service.drawing.on_stuck
+    try:
+        run(tell())
+    finally:
+        viewer._service.drawing.on_stuck = before
+    assert heard == [{"type": "progress", "share": 0.5}]
 
 
 def test_a_compressed_body_stays_compressed(viewer: Viewer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from hushsplat.io.images import save_image
 from hushsplat.scenes import NamedScene
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import View
+from hushsplat.types.errors import ViewError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.image import to_bytes
 from hushsplat.types.options import RenderOptions
@@ -100,6 +102,13 @@ def test_thumbnail_of_a_found_place_is_its_picture(scene: Gaussians) -> None:
     small = hushsplat.render(scene, CAMERAS[0].resized(144, 96), "reference")
     assert psnr(pixels(body), to_bytes(small.color)) > 25
     assert entry.thumbnail(0, RenderOptions()) is body
+
+
+def test_error_of_a_photograph_does_not_say_where_it_lies(scene: Gaussians, tmp_path: Path) -> None:
+    views = [View("a.png", tmp_path / "a.png", CAMERAS[0])]
+    entry = SceneEntry.of(scene, "room", engine(), RenderOptions(), views, up="-y")
+    with pytest.raises(ViewError, match=r"^a\.png: the photograph of view 'a\.png' is missing\.$"):
+        entry.photograph(0, 100)
 
 
 def test_surroundings_are_the_depths_of_all_sides(scene: Gaussians) -> None:

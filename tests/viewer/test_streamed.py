@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from client import page, run
 import hushsplat
 from hushsplat.engines.base import engine
 from hushsplat.io.progress import listening
+from hushsplat.io.scenes import sanitize
 from hushsplat.io.scenes.scene import load, save
 from hushsplat.io.scenes.sog_stream import Leaf, StreamedSog
 from hushsplat.types.camera import Camera
@@ -88,15 +92,66 @@ def test_what_is_there_is_not_read_again(streamed: Path) -> None:
         assert shares == []
 
 
-def test_a_run_that_leaves_its_file_is_refused(streamed: Path, tmp_path: Path) -> None:
+def changed(streamed: Path, folder: Path, change: Callable[[dict[str, Any]], object]) -> StreamedSog:
+    """A copy of the scene with another lod-meta.json."""
     meta = json.loads(streamed.read_text())
-    meta["tree"]["children"][0]["lods"]["1"]["count"] = 101
     for name in meta["filenames"]:
-        (tmp_path / name).write_bytes((streamed.parent / name).read_bytes())
-    (tmp_path / "lod-meta.json").write_text(json.dumps(meta))
-    sog = StreamedSog(tmp_path / "lod-meta.json")
+        (folder / name).write_bytes((streamed.parent / name).read_bytes())
+    change(meta)
+    (folder / "lod-meta.json").write_text(json.dumps(meta))
+    return StreamedSog(folder / "lod-meta.json")
+
+
+def test_a_run_that_leaves_its_file_is_refused(streamed: Path, tmp_path: Path) -> None:
+    sog = changed(streamed, tmp_path, lambda meta: meta["tree"]["children"][0]["lods"]["1"].update(count=101))
     with pytest.raises(SceneError, match=r"a run leaves its file 1_0\.sog; the scene is damaged"):
         sog.read(sog.coarsest)
+
+
+def test_the_same_gaussians_in_many_leaves_make_no_bomb(streamed: Path, tmp_path: Path) -> None:
+    """A few bytes of lod-meta.json for each leaf, and all Gaussians of a file in each."""
+    sog = changed(streamed, tmp_path, lambda meta: meta["tree"].update(children=meta["tree"]["children"] * 500))
+    with pytest.raises(SceneError, match=r"two runs of 1_[01]\.sog overlap at Gaussian 0; the scene is damaged"):
+        sog.read(sog.coarsest)
+    with pytest.raises(SceneError, match="filenames names a file twice"):
+        changed(streamed, tmp_path, lambda meta: meta["filenames"].append(meta["filenames"][0]))
+
+
+def test_selections_count_together(streamed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that are no bombs each, and their environment."""
+    coefficients = load(streamed, lod=1).sh.shape[1]
+    sog = StreamedSog(streamed)
+    monkeypatch.setattr(sanitize, "FREE_BYTES", 0)
+    monkeypatch.setattr(sog, "_file_bytes", 150 * 4 * (11 + 3 * coefficients) // sanitize.GROWTH)
+    with pytest.raises(SceneError, match=r"announces 200 Gaussians, which files of \d+ bytes cannot hold"):
+        sog.read(sog.coarsest)
+
+
+def test_a_tree_without_gaussians_is_refused(streamed: Path, tmp_path: Path) -> None:
+    sog = changed(streamed, tmp_path, lambda meta: meta["tree"].update(children=[]))
+    with pytest.raises(SceneError, match=r"no leaf of its tree has Gaussians; the scene is empty"):
+        sog.read(sog.coarsest)
+
+
+def test_damage_that_is_found_late_ends_refining_in_one_line(
+    streamed: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sog = changed(streamed, tmp_path, lambda meta: meta["tree"]["children"][0]["lods"]["0"].update(count=801))
+
+    async def visit() -> None:
+        async with page(viewer.url) as one:
+            await one.look(hushsplat.home_camera(96, 64))
+            await one.sharp_frame()
+            while not caplog.records:
+                await asyncio.sleep(0.1)
+
+    options = ViewerOptions()
+    with waiting("room", "127.0.0.1", 0, options, engine()) as viewer:
+        entry = SceneEntry.of(sog.read(sog.coarsest), "room", engine(), options.render)
+        fill(viewer, entry, Refiner(service_of(viewer), sog, 10_000))
+        run(visit())
+    (record,) = caplog.records
+    assert "a run leaves its file 0_0.sog" in record.getMessage() and record.exc_info is None
 
 
 @pytest.mark.parametrize(("budget", "refined"), [(10_000, 1600), (1000, 900)])

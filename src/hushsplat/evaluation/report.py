@@ -26,7 +26,8 @@ from hushsplat.types.image import to_bytes
 
 ERROR_SHOWN = 0.25  # the error, as a mean over channels, that is drawn brightest
 MAX_ASSET_BYTES = 64 * 2**20  # a picture or a video of a page
-MAX_PICTURE_PX = 64_000_000
+MAX_PAGE_BYTES = 512 * 2**20  # all pictures and videos of a page
+MAX_TRACK_PX = 128_000_000  # all pictures of a track: a small file can decode to many
 VIEW_TITLES = {
     "trust_s": "trust in the accumulated path",
     "frames_s": "its history, in frames",
@@ -57,6 +58,9 @@ def write_report(found: Sequence[Results], path: Path, top: str = "") -> None:
 
 def page(found: Sequence[Results], top: str = "") -> str:
     """The whole page; it loads nothing from anywhere."""
+    total = sum(_size(one, asset) for one in found for asset in one.assets)
+    if total > MAX_PAGE_BYTES:
+        raise EvaluationError(f"{found[0].folder}: pictures and videos of {total} bytes are too many for a page.")
     parts = files("hushsplat").joinpath("evaluation", "page")
     style, script = (parts.joinpath(name).read_text("utf-8") for name in ("report.css", "report.js"))
     titles = list(dict.fromkeys(one.experiment for one in found))
@@ -192,10 +196,11 @@ def _wipe(found: Results, frames: Sequence[Row], expected: Row) -> str:
 
 def _error_maps(found: Results, frames: Sequence[Row], expected: Row) -> str:
     """Crops of each method where they differ most, and the error of the whole picture."""
-    truth = _pixels(found, expected)
+    compared = [asset for asset in frames if asset["kind"] == "frame"]
+    truth = _pixels(found, expected, 1 + len(compared))
     shown = []
-    for asset in (asset for asset in frames if asset["kind"] == "frame"):
-        pixels = _pixels(found, asset)
+    for asset in compared:
+        pixels = _pixels(found, asset, 1 + len(compared))
         if pixels.shape != truth.shape:
             raise EvaluationError(f"{found.asset_path(asset)}: is not of the size of what it is compared with.")
         shown.append((asset["method"], pixels))
@@ -265,20 +270,29 @@ def _data_url(found: Results, asset: Row, kind: str) -> str:
 
 def _bytes(found: Results, asset: Row) -> bytes:
     path = found.asset_path(asset)
+    if _size(found, asset) > MAX_ASSET_BYTES:
+        raise EvaluationError(f"{path}: is larger than {MAX_ASSET_BYTES} bytes, too large for a page.")
     try:
-        if not path.is_file():
-            raise EvaluationError(f"{path}: a picture of the results is not there, or is no file.")
-        if path.stat().st_size > MAX_ASSET_BYTES:
-            raise EvaluationError(f"{path}: is larger than {MAX_ASSET_BYTES} bytes, too large for a page.")
         return path.read_bytes()
     except OSError as error:
         raise EvaluationError(f"{path}: a picture of the results cannot be read: {error.strerror or error}.") from error
 
 
-def _pixels(found: Results, asset: Row) -> UInt8[Array, "h w 3"]:
+def _size(found: Results, asset: Row) -> int:
+    path = found.asset_path(asset)
+    try:
+        if not path.is_file():
+            raise EvaluationError(f"{path}: a picture of the results is not there, or is no file.")
+        return path.stat().st_size
+    except OSError as error:
+        raise EvaluationError(f"{path}: a picture of the results cannot be read: {error.strerror or error}.") from error
+
+
+def _pixels(found: Results, asset: Row, count: int) -> UInt8[Array, "h w 3"]:
+    """One of so many pictures that are held at once."""
     try:
         with Image.open(io.BytesIO(_bytes(found, asset)), formats=("WEBP",)) as image:
-            if image.width * image.height > MAX_PICTURE_PX:
+            if image.width * image.height * count > MAX_TRACK_PX:
                 size = f"{image.width}×{image.height}"
                 raise EvaluationError(f"{found.asset_path(asset)}: {size} px are too many for a page.")
             return np.asarray(image.convert("RGB"))

@@ -31,6 +31,7 @@ from hushsplat.evaluation.tables import to_markdown
 from hushsplat.evaluation.timing import TimeJob
 from hushsplat.io.atomic import atomic_write
 from hushsplat.io.captures.capture import load_capture
+from hushsplat.io.strict_json import read_json_object
 from hushsplat.io.weights import read_weights
 from hushsplat.jobs import Executor, Processes, digest, run_jobs, stored
 from hushsplat.reproduce.tables import comparisons
@@ -82,7 +83,7 @@ class Reproduction:
             with atomic_write(path) as temporary:
                 temporary.write_text(json.dumps(mine, indent=1) + "\n", encoding="utf-8")
             return
-        theirs = json.loads(path.read_text(encoding="utf-8"))
+        theirs = read_json_object(path, EvaluationError)
         differing = sorted(key for key in mine if mine[key] != theirs.get(key))
         if differing:
             raise EvaluationError(

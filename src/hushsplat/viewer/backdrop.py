@@ -11,27 +11,33 @@ from jaxtyping import Float32, Float64
 from numpy import ndarray as Array
 from PIL import Image as Pillow
 
+from hushsplat.io.captures.photographs import DAMAGED, MAX_PIXELS, opened
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import ViewError
 from hushsplat.viewer.protocol import ENVIRONMENT, Draw
 
 ENVIRONMENT_PX = (1024, 512)  # a picture all around is reduced to this
-MAX_ENVIRONMENT_PIXELS = 1 << 27
 OPEN_ALPHA = 0.998  # pixels more opaque than this show nothing of what is behind
 
 
 def read_environment(path: Path, name: str) -> Float32[Array, "h w 3"]:
     """A picture of all directions: longitude across, latitude down (equirectangular, twice as wide as high)."""
     try:
-        with Pillow.open(io.BytesIO(path.read_bytes()), formats=("JPEG", "PNG", "WEBP")) as picture:
+        with opened(io.BytesIO(path.read_bytes())) as picture:
             width, height = picture.size
-            if not 1.9 < width / height < 2.1 or width * height > MAX_ENVIRONMENT_PIXELS:
+            if not 1.9 * height < width < 2.1 * height:
                 raise ViewError(
                     f"{name}: has {width}×{height} px; a picture all around is twice as wide as high (equirectangular)."
                 )
-            small = picture.convert("RGB").resize(ENVIRONMENT_PX, Pillow.Resampling.BOX)
-    except (OSError, ValueError, SyntaxError, Pillow.DecompressionBombError) as error:
+            if width * height > MAX_PIXELS:
+                raise ViewError(f"{name}: has {width}×{height} px, at most {MAX_PIXELS} are read; make it smaller.")
+            picture.draft("RGB", ENVIRONMENT_PX)  # a JPEG is decoded at a smaller size
+            whole = picture if picture.mode in ("L", "RGB", "RGBA") else picture.convert("RGB")
+            small = whole.resize(ENVIRONMENT_PX, Pillow.Resampling.BOX).convert("RGB")
+    except DAMAGED as error:
         raise ViewError(f"{name}: is no picture that can be read; give a JPEG, PNG or WebP file.") from error
+    except MemoryError as error:
+        raise ViewError(f"{name}: there is not enough memory for it.") from error
     return np.asarray(small, np.float32) / 255
 
 

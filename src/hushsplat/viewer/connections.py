@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
@@ -16,6 +16,7 @@ from aiohttp.abc import AbstractStreamWriter
 from hushsplat.viewer.request_checks import RateLimit
 
 HEADER_S = 10.0  # from the connection, or the response before, to the end of the next request's header
+SLOW_S, SLOWEST_BYTES_PER_S = 30.0, 1 << 14  # that a body may take in any case, and then for its bytes
 MAX_CONNECTIONS = 256  # at once; and at most a quarter of the process's file descriptors
 WARNINGS_PER_S, WARNINGS_AT_ONCE = 0.1, 3.0  # lines in the log about connections
 HEADERS = {
@@ -128,17 +129,35 @@ class Handler(web.RequestHandler):
         return response
 
 
-class Download(web.FileResponse):
-    """A file that may take long to send: aiohttp sends it after the request was handled."""
+@runtime_checkable
+class Downloaded(Protocol):
+    """A file, and how often it is being sent."""
 
-    def __init__(self, connections: Connections, path: Path, headers: dict[str, str]) -> None:
-        super().__init__(path, headers=headers)
-        self._connections = connections
+    path: Path | None
+    downloads: int
+
+
+class Download(web.FileResponse):
+    """A video that may take long to send: aiohttp sends it after the request was handled."""
+
+    def __init__(self, connections: Connections, file: Downloaded) -> None:
+        assert file.path is not None
+        headers = {"Content-Disposition": 'attachment; filename="hushsplat.mp4"', "Content-Type": "video/mp4"}
+        super().__init__(file.path, headers=headers)
+        self._connections, self._file = connections, file
+        self._seconds = SLOW_S + file.path.stat().st_size / SLOWEST_BYTES_PER_S
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        """Send the file; its connection keeps its place."""
-        with self._connections.request(request.protocol):
-            return await super().prepare(request)
+        """Send the file; its connection keeps its place, unless it is read too slowly."""
+        self._file.downloads += 1
+        try:
+            with self._connections.request(request.protocol):
+                return await asyncio.wait_for(super().prepare(request), self._seconds)
+        except asyncio.TimeoutError:
+            request.protocol.force_close()
+            raise ConnectionResetError("the video was read too slowly") from None
+        finally:
+            self._file.downloads -= 1
 
 
 def connection_limit() -> int:

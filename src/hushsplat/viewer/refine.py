@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -11,6 +12,7 @@ from functools import partial
 from hushsplat.engines.cpu.engine import CpuEngine
 from hushsplat.io.scenes.sog_stream import StreamedSog
 from hushsplat.types.camera import Camera
+from hushsplat.types.errors import HushsplatError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.service import RenderService
@@ -22,6 +24,8 @@ MEMORY_SHARE = 0.4  # of what is free
 ENGINE_BYTES = 105  # per Gaussian, docs/rendering.md
 LEVELS_GAUSSIANS = 300_000  # ours: fewer are drawn at 20 frames a second on two cores as they are
 LEVELS_COPIES = 1.5  # Gaussians of all levels over those of the scene
+
+log = logging.getLogger("hushsplat.viewer")
 
 
 def default_budget(gaussians: Gaussians) -> int:
@@ -72,17 +76,26 @@ class Refiner:
         self._allowed = min(budget, FIRST_GAUSSIANS)  # grows to the budget, so that something better is there soon
 
     async def run(self, resting: Callable[[], Camera | None], show: Callable[[SceneEntry], Awaitable[None]]) -> None:
-        """Until it is cancelled; `resting` gives the camera of a client whose picture is finished."""
+        """Until it is cancelled, or a file is damaged; `resting` gives the camera of a client that rests."""
+        chosen: tuple[Camera, int] | None = None  # what the levels were chosen by
         while True:
             await asyncio.sleep(CHECK_S)
             camera = resting()
-            if camera is None:
+            if camera is None or (chosen is not None and chosen[0] is camera and chosen[1] == self._allowed):
                 continue
-            levels = self._streamed.near(camera, self._allowed)
+            chosen = camera, self._allowed
+            # A tree can have many thousand leaves: the event loop does not wait for them.
+            levels = await self._service.prepare(partial(self._streamed.near, *chosen))
             self._allowed = min(self._budget, GROWTH * self._allowed)
-            if levels != self._levels:
-                self._levels = levels
-                await show(await self._service.read(self._entry))
+            if levels == self._levels:
+                continue
+            self._levels = levels
+            try:
+                entry = await self._service.read(self._entry)
+            except (HushsplatError, MemoryError) as error:
+                log.warning("the scene becomes no finer: %s", error or "there is not enough memory for it.")
+                return
+            await show(entry)
 
     def _entry(self) -> SceneEntry:
         gaussians = self._streamed.read(self._levels)

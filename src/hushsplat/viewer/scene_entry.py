@@ -16,7 +16,7 @@ from hushsplat.home import Place, find_places
 from hushsplat.io.captures.photographs import load_photograph
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import View
-from hushsplat.types.errors import ViewError
+from hushsplat.types.errors import HushsplatError, ViewError
 from hushsplat.types.framing import scene_bulk, up_direction
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.levels import Levels
@@ -125,7 +125,10 @@ class SceneEntry:
         if not 0 <= index < len(self.photographs):
             raise ViewError(f"there is no photograph of place {index}.")
         view = self.photographs[index]
-        picture, _ = load_photograph(view, width=min(view.camera.width, width))
+        try:
+            picture, _ = load_photograph(view, width=min(view.camera.width, width))
+        except HushsplatError as error:  # clients need not know where it lies
+            raise ViewError(str(error).replace(str(view.image_path), view.name)) from error
         return jpeg(picture, sharp=width > THUMBNAIL_PX)
 
     def point_at(self, camera: Camera, x: float, y: float, options: RenderOptions) -> list[float] | None:

@@ -33,6 +33,7 @@ from hushsplat.viewer.videos import Video, VideoRequest
 MAX_FRAME_BYTES = 16 << 20  # of a WebSocket message: longer ones are refused by closing the connection
 MESSAGES_PER_S, MESSAGES_AT_ONCE = 600.0, 1200.0  # a page on a fast screen sends two for each of 240 frames
 ERRORS_PER_S, ERRORS_AT_ONCE = 10.0, 50.0
+MOST_DOWNLOADS = 2  # of a video at once: each holds a connection
 HEARTBEAT_S = 20.0  # a client that does not answer for so long is disconnected
 MAX_PHOTOGRAPH_PX = 1920  # width as it is sent to the page
 STATIC = Path(str(files("hushsplat").joinpath("viewer", "static")))
@@ -78,15 +79,13 @@ class Server:
     async def show(self, entry: SceneEntry) -> None:
         """Show the scene that was being read to all who wait for it."""
         self._service.loading = None
-        for session in self._replace(entry):
-            await session.send_scene()
+        # At the same time: a page that reads slowly keeps no other one waiting.
+        await asyncio.gather(*(session.send_scene() for session in self._replace(entry)))
 
     async def refine(self, entry: SceneEntry) -> None:
         """Go on with another level of detail of the scene."""
-        for session in self._replace(entry):
-            await session.send(
-                {"type": "refined", "gaussians": len(entry.gaussians), "levels": entry.levels is not None}
-            )
+        message = {"type": "refined", "gaussians": len(entry.gaussians), "levels": entry.levels is not None}
+        await asyncio.gather(*(session.send(message) for session in self._replace(entry)))
 
     def _replace(self, entry: SceneEntry) -> list[Session]:
         before, self._service.entry = self._service.entry, entry
@@ -102,8 +101,8 @@ class Server:
 
     async def tell_progress(self, share: float) -> None:
         """How much of the scene is read."""
-        for session in list(self._sessions.values()):
-            await session.send({"type": "progress", "share": round(share, 3)})
+        message = {"type": "progress", "share": round(share, 3)}
+        await asyncio.gather(*(session.send(message) for session in self._sessions.values()))
 
     def app(self) -> web.Application:
         """The application for aiohttp."""
@@ -141,6 +140,8 @@ class Server:
                 response: web.StreamResponse = await handler(request)
             except HushsplatError as error:
                 response = web.json_response({"error": str(error)}, status=400)
+            except MemoryError:
+                response = web.json_response({"error": "there is not enough memory for this."}, status=400)
             return response
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
@@ -218,16 +219,20 @@ class Server:
         return web.Response(text=track, content_type="application/json")
 
     async def _fetch_place(self, request: web.Request) -> web.StreamResponse:
-        entry, index = self._session(request).entry, int(request.match_info["index"])
-        if index < len(entry.photographs):
-            body = await self._service.read(lambda: entry.photograph(index, THUMBNAIL_PX))
-        else:
-            body = await self._service.draw(lambda: entry.thumbnail(index, self._service.options.render))
+        session, index = self._session(request), int(request.match_info["index"])
+        entry = session.entry
+        async with session.fetching():
+            if index < len(entry.photographs):
+                body = await self._service.read(lambda: entry.photograph(index, THUMBNAIL_PX))
+            else:
+                body = await self._service.draw(lambda: entry.thumbnail(index, self._service.options.render))
         return web.Response(body=body, content_type="image/jpeg")
 
     async def _fetch_photograph(self, request: web.Request) -> web.StreamResponse:
-        entry, index = self._session(request).entry, int(request.match_info["index"])
-        body = await self._service.read(lambda: entry.photograph(index, MAX_PHOTOGRAPH_PX))
+        session, index = self._session(request), int(request.match_info["index"])
+        entry = session.entry
+        async with session.fetching():
+            body = await self._service.read(lambda: entry.photograph(index, MAX_PHOTOGRAPH_PX))
         return web.Response(body=body, content_type="image/jpeg")
 
     async def _open_environment(self, request: web.Request) -> web.StreamResponse:
@@ -245,8 +250,10 @@ class Server:
         before = self._videos.get(session.id)
         if before is not None and not before.done:
             raise ViewError("a video is being made already; cancel it first.")
+        if session.id not in self._sessions:  # nobody would remove the video
+            raise ViewError("the page has gone; load it again.")
         if before is not None:
-            await before.discard()
+            before.remove()
         wanted = replace(wanted, environment=session.environment)
         video = self._videos[session.id] = Video(self._service, wanted, session.send)
         return web.json_response({"id": video.id, "frames": len(wanted.track)})
@@ -260,5 +267,6 @@ class Server:
         video = next((v for v in self._videos.values() if v.id == request.match_info["id"]), None)
         if video is None or video.path is None:
             return web.Response(status=404, text="hushsplat: there is no such video any more.\n")
-        headers = {"Content-Disposition": 'attachment; filename="hushsplat.mp4"', "Content-Type": "video/mp4"}
-        return Download(self.connections, video.path, headers=headers)
+        if video.downloads >= MOST_DOWNLOADS:
+            raise ViewError(f"this video is being downloaded {MOST_DOWNLOADS} times already; wait until one has ended.")
+        return Download(self.connections, video)

@@ -7,8 +7,8 @@ import logging
 import math
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
@@ -30,6 +30,7 @@ from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.scene_info import legend, place_info, scene_info
 from hushsplat.viewer.service import RenderService
 
+MOST_FETCHING = 16  # pictures of places; browsers ask for six at once
 IN_FLIGHT = 2  # frames that are drawn or sent and not yet acknowledged
 ACTIVE_STILL_FRAMES = 4  # of hush: the first finds nearly all, a few more the rest
 BETWEEN_SCALE = 0.64  # of the canvas' sides: the first frame after a stop, if frames were smaller before
@@ -139,6 +140,8 @@ class Session:
         self._outbox: asyncio.Queue[OutgoingFrame] = asyncio.Queue(1)
         self._tasks: list[asyncio.Task[None]] = []
         self._uploading = False
+        self._fetching = 0  # pictures that were asked for and not yet sent
+        self._one_picture = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         service.memory.join(self, self._shrink)
 
@@ -221,6 +224,18 @@ class Session:
             yield
         finally:
             self._uploading = False
+
+    @asynccontextmanager
+    async def fetching(self) -> AsyncIterator[None]:
+        """One picture of a place at a time: the pages of others need not wait for all of ours."""
+        if self._fetching >= MOST_FETCHING:
+            raise ViewError(f"more than {MOST_FETCHING} pictures were asked for at once; wait for the first ones.")
+        self._fetching += 1
+        try:
+            async with self._one_picture:
+                yield
+        finally:
+            self._fetching -= 1
 
     async def handle(self, message: Message) -> None:
         """Handle a message of the page."""

@@ -21,13 +21,13 @@ from hushsplat.io.tracks import track_from_json, track_json
 from hushsplat.types.errors import HushsplatError, TrackError, ViewError
 from hushsplat.types.summary import summarize
 from hushsplat.viewer.backdrop import read_environment
+from hushsplat.viewer.connections import SLOW_S, SLOWEST_BYTES_PER_S
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.service import RenderService
 
 MAX_TRACK_BYTES = 32 << 20
 MAX_NAME = 120  # characters
 PATIENCE_S = 20.0  # without a byte
-SLOW_S, SLOWEST_BYTES_PER_S = 30.0, 1 << 14  # that a body may take in any case, and then for its bytes
 ENGINE_COPIES = 2  # of a scene in memory: as it was read, and as the engine keeps it
 SPLAT_BYTES = 32  # of each Gaussian of a .splat, the one format without a magic number
 

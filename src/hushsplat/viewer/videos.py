@@ -89,6 +89,7 @@ class Video:
     ) -> None:
         self.id = secrets.token_urlsafe(24)
         self.path: Path | None = None  # once it is there
+        self.downloads = 0  # that are being sent
         self._service = service
         self._request = request
         self._send = send
@@ -109,6 +110,10 @@ class Video:
         """Stop, and remove the file."""
         self.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
+        self.remove()
+
+    def remove(self) -> None:
+        """Remove the file, if it is there."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
 

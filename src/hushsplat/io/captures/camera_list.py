@@ -58,7 +58,7 @@ def load_inria_cameras(path: Path, *, images: Path | None = None) -> Capture:
             camera = Camera(width, height, *lens, rigid_pose(pose, fields.where))
         except CameraError as error:
             raise CaptureError(f"{fields.where}: {error}") from error
-        views.append(View(name, find_photograph(folder / name), camera, None))
+        views.append(View(name, find_photograph(folder, name, fields.where), camera, None))
     return Capture(views=fitted_to_photographs(views, required=False), folder=path.parent)
 
 
@@ -85,5 +85,5 @@ def read_camera_list(path: Path, *, images: Path | None = None) -> list[View]:
             raise CaptureError(f"{fields.where}: {error}") from error
         # One lens for all: checking it once is enough.
         lens = views[0].distortion if views else usable_lens(bending, camera, str(path))
-        views.append(View(name, find_photograph(folder / name), camera, lens))
+        views.append(View(name, find_photograph(folder, name, fields.where), camera, lens))
     return views

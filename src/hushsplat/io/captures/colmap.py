@@ -76,9 +76,6 @@ def _lens(where: str, record: CameraRecord) -> _Lens:
 def _view(where: str, record: ImageRecord, lenses: dict[int, _Lens], images: Path) -> View:
     if record.camera_id not in lenses:
         raise CaptureError(f"{where}: its camera {record.camera_id} is not among the cameras.")
-    name = Path(record.name)
-    if not record.name or name.is_absolute() or ".." in name.parts:
-        raise CaptureError(f"{where}: the name {record.name!r} leads out of the folder of photographs.")
     quaternion, translation = np.array(record.quaternion), np.array(record.translation)
     if not (np.isfinite(translation).all() and 1e-6 < np.abs(quaternion).max() < 1e6):
         raise CaptureError(f"{where}: the pose is not finite or its quaternion has no direction.")
@@ -91,7 +88,7 @@ def _view(where: str, record: ImageRecord, lenses: dict[int, _Lens], images: Pat
         camera = Camera(shown.width, shown.height, shown.fx, shown.fy, shown.cx, shown.cy, pose)
     except CameraError as error:
         raise CaptureError(f"{where}: {error}") from error
-    return View(record.name, find_photograph(images / name), camera, lens.distortion)
+    return View(record.name, find_photograph(images, record.name, where), camera, lens.distortion)
 
 
 def _points(path: Path, positions: Array, colors: Array) -> Points:

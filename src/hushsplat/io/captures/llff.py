@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from pathlib import Path
 from tokenize import TokenError
 
@@ -72,7 +73,9 @@ def _read_rows(path: Path) -> Float64[Array, "n 17"]:
     try:
         version = np.lib.format.read_magic(stream)
         read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran_order, dtype = read_header(stream)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of headers that Python 2 wrote; they are read all the same
+            shape, fortran_order, dtype = read_header(stream)
     except _BAD_HEADER as error:
         raise CaptureError(f"{path}: is not a .npy file of numbers: {' '.join(str(error).split())}.") from error
     if len(shape) != 2 or shape[1] != COLUMNS or shape[0] < 1 or dtype.kind != "f":

@@ -13,13 +13,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from io import BytesIO
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64
 from numpy import ndarray as Array
 from PIL import Image
 
+from hushsplat.io.strict_json import described
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import View
 from hushsplat.types.distortion import Distortion
@@ -34,7 +35,7 @@ ROWS_AT_ONCE = 64  # of the remap: keeps the temporary arrays in the cache
 logging.getLogger("PIL").addHandler(logging.NullHandler())  # else what it says of damaged files reaches the terminal
 
 # What Pillow raises on damaged files, by its decoders.
-_DAMAGED = (
+DAMAGED = (
     OSError,
     ValueError,
     SyntaxError,
@@ -56,8 +57,21 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def find_photograph(path: Path) -> Path:
-    """The path itself, or the same name with another picture suffix if only that exists."""
+def find_photograph(folder: Path, name: str, where: str) -> Path:
+    """The file of this name in the folder, or of the same name with another picture suffix if only that exists.
+
+    Args:
+        folder: of the photographs.
+        name: from a file of the capture; one that leads out of the folder is refused.
+        where: names that file in errors.
+    """
+    named = PureWindowsPath(name)  # knows both kinds of slashes, and drives
+    if not name or named.anchor or ".." in named.parts:
+        raise CaptureError(
+            f"{where}: the name {described(name)} leads out of the folder of photographs; say which one it is with "
+            "`images`."
+        )
+    path = folder / name
     if is_file(path):
         return path
     for suffix in SUFFIXES:
@@ -73,9 +87,9 @@ def find_photograph(path: Path) -> Path:
 def photograph_size(path: Path) -> tuple[int, int]:
     """Width and height as stored, from the file's header."""
     try:
-        with _opened(path) as image:
+        with opened(path) as image:
             size = image.size
-    except _DAMAGED as error:
+    except DAMAGED as error:
         raise CaptureError(f"{path}: is not a readable photograph: {_one_line(error)}.") from error
     if size[0] * size[1] > MAX_PIXELS:
         raise CaptureError(f"{path}: has {size[0]}×{size[1]} px, at most {MAX_PIXELS} are read; make it smaller.")
@@ -83,7 +97,7 @@ def photograph_size(path: Path) -> tuple[int, int]:
 
 
 @contextmanager
-def _opened(file: Path | BytesIO) -> Iterator[Image.Image]:
+def opened(file: Path | BytesIO) -> Iterator[Image.Image]:
     """A picture of one of our formats; what Pillow warns of and logs about damaged tags is not for the terminal."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -155,7 +169,7 @@ def _decoded(view: View, background: tuple[float, float, float]) -> Float32[Arra
     path, camera = view.image_path, view.camera
     try:
         # From memory: a damaged length in the file would make Pillow allocate as many bytes before it reads them.
-        with _opened(BytesIO(path.read_bytes())) as image:
+        with opened(BytesIO(path.read_bytes())) as image:
             if image.size != (camera.width, camera.height):  # before any pixel is decoded
                 raise CaptureError(
                     f"{path}: the photograph is {image.width}×{image.height} px, but {camera.width}×{camera.height} px "
@@ -167,7 +181,7 @@ def _decoded(view: View, background: tuple[float, float, float]) -> Float32[Arra
             pixels = np.asarray(image.convert("RGBA" if transparent else "RGB"), dtype=np.float32) / 255
     except FileNotFoundError as error:
         raise CaptureError(f"{path}: the photograph of view {view.name!r} is missing.") from error
-    except _DAMAGED as error:
+    except DAMAGED as error:
         raise CaptureError(f"{path}: is not a readable photograph: {_one_line(error)}.") from error
     if not transparent:
         return pixels

@@ -32,8 +32,8 @@ def read_transforms(path: Path, *, images: Path | None = None) -> list[View]:
         # Fields of a frame go before those of the file.
         fields = Fields(f"{path}: frame {index}", ChainMap(frame, content), CaptureError)
         name = fields.text("file_path")
-        place = path.parent / name if images is None else images / Path(name).name
-        photograph = find_photograph(place)
+        place = (path.parent, name) if images is None else (images, Path(name).name)
+        photograph = find_photograph(*place, fields.where)
         try:
             views.append(_view(fields, name, photograph))
         except CameraError as error:

@@ -81,7 +81,10 @@ def save(gaussians: Gaussians, path: str | os.PathLike[str], *, spz_version: int
     Raises:
         SceneError: for an unknown suffix, NaN or infinities, or values that the format cannot hold.
     """
-    writer_of(path, spz_version)(gaussians, Path(path))
+    try:
+        writer_of(path, spz_version)(gaussians, Path(path))
+    except OSError as error:
+        raise SceneError(f"{path}: cannot be written: {error.strerror or error}.") from error
 
 
 def writer_of(path: str | os.PathLike[str], spz_version: int | None = None) -> Callable[[Gaussians, Path], None]:

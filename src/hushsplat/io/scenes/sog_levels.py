@@ -36,6 +36,7 @@ def write_streamed_sog(gaussians: Gaussians, path: str | os.PathLike[str]) -> No
         for part in parts
     ]
     names: list[str] = []
+    path.unlink(missing_ok=True)  # an old one must not describe files of the new scene
     for level in range(MOST_LEVELS):
         _write_level(path.parent, level, parts, nodes, names)
         coarser = [merged(part) for part in parts]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heapreplace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -41,17 +42,15 @@ def read_streamed_sog(path: str | os.PathLike[str], lod: int) -> Gaussians:
     if lod not in levels:
         known = ", ".join(f"{level} ({count} Gaussians)" for level, count in _counts(levels).items())
         raise SceneError(f"{path}: has no level of detail {lod}; choose one of {known or 'none: the scene is empty'}.")
-    files = [names[index] for index in sorted(levels[lod])]
-    if len(set(files)) != len(files):
-        raise SceneError(f"{path}: filenames names a file twice; the scene is damaged.")
     parts: list[Gaussians] = []
     file_bytes = bytes_on_disk(path)
     for done, index in enumerate(sorted(levels[lod])):
-        with part(done / len(files), (done + 1) / len(files)):
+        with part(done / len(levels[lod]), (done + 1) / len(levels[lod])):
             parts.append(_part(path, names[index], levels[lod][index]))
         _refuse_together(path, parts, file_bytes)
     if meta.values.get("environment") is not None:
         parts.append(read_sog(path.parent / plain_name(str(path), _environment(meta))))
+        _refuse_together(path, parts, file_bytes)
     return _joined(path, parts)
 
 
@@ -92,6 +91,7 @@ class StreamedSog:
         if meta.values.get("environment") is not None:
             self._environment = read_sog(self.path.parent / plain_name(str(self.path), _environment(meta)))
         self.leaves = [_leaf(node, runs) for node, runs in _leaves(meta, len(self._names)) if runs]
+        self._file_bytes = bytes_on_disk(self.path)
         self._read: dict[Run, Gaussians] = {}  # of the last selection
 
     @property
@@ -126,11 +126,17 @@ class StreamedSog:
     def read(self, levels: Sequence[int]) -> Gaussians:
         """The Gaussians of these levels, one for each leaf; what the last selection had is not read again."""
         wanted = [leaf.runs[level] for leaf, level in zip(self.leaves, levels, strict=True)]
+        by_file: Runs = defaultdict(list)
+        for file, first, count in wanted:
+            by_file[file].append((first, count))
+        for file, named in by_file.items():
+            _refuse_overlaps(self.path, self._names[file], named)
+        sky = [] if self._environment is None else [self._environment]
+        kept = {run: self._read[run] for run in wanted if run in self._read}
         missing = defaultdict(list)
         for run in wanted:
-            if run not in self._read:
+            if run not in kept:
                 missing[run[0]].append(run)
-        kept = {run: self._read[run] for run in wanted if run in self._read}
         for done, (file, runs) in enumerate(missing.items()):
             with part(done / len(missing), (done + 1) / len(missing)):
                 content = read_sog(self.path.parent / self._names[file])
@@ -138,9 +144,9 @@ class StreamedSog:
                 if run[1] + run[2] > len(content):
                     raise SceneError(f"{self.path}: a run leaves its file {self._names[file]}; the scene is damaged.")
                 kept[run] = content.take(np.arange(run[1], run[1] + run[2]))
+            _refuse_together(self.path, [*kept.values(), *sky], self._file_bytes)
         self._read = kept
-        parts = [kept[run] for run in wanted]
-        return _joined(self.path, parts if self._environment is None else [*parts, self._environment])
+        return _joined(self.path, [*(kept[run] for run in wanted), *sky])
 
 
 def _leaf(node: Fields, runs: dict[int, Run]) -> Leaf:
@@ -162,6 +168,8 @@ def _tree(path: Path) -> tuple[Fields, list[str], dict[int, Runs]]:
     if meta.values.get("version", 1) != 1:
         raise meta.refusal("version", meta.values["version"], "1 or none")
     names = [plain_name(str(path), name) for name in meta.names("filenames")]
+    if len(set(names)) != len(names):
+        raise SceneError(f"{path}: filenames names a file twice; the scene is damaged.")
     return meta, names, _levels(meta, len(names))
 
 
@@ -209,19 +217,22 @@ def _leaves(meta: Fields, file_count: int) -> Iterator[tuple[Fields, dict[int, R
 
 def _part(path: Path, name: str, runs: list[tuple[int, int]]) -> Gaussians:
     """The runs of one file; usually they are all of it."""
+    runs = _refuse_overlaps(path, name, runs)
     part = read_sog(path.parent / name)
-    runs = sorted(run for run in runs if run[1])
-    end = 0
-    for first, count in runs:
-        if first < end or first + count > len(part):
-            raise SceneError(
-                f"{path}: the run of {count} Gaussians from {first} of {name} overlaps another one or leaves the file "
-                f"of {len(part)}; the scene is damaged."
-            )
-        end = first + count
+    if runs and sum(runs[-1]) > len(part):
+        raise SceneError(f"{path}: a run leaves its file {name}; the scene is damaged.")
     if sum(count for _, count in runs) == len(part):
         return part
     return part.take(np.concatenate([np.arange(first, first + count) for first, count in runs] or [np.arange(0)]))
+
+
+def _refuse_overlaps(path: Path, name: str, runs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The runs of a file in order, without empty ones; refused where two share a Gaussian."""
+    ordered = sorted(run for run in runs if run[1])
+    for (first, count), (following, _) in pairwise(ordered):
+        if following < first + count:
+            raise SceneError(f"{path}: two runs of {name} overlap at Gaussian {following}; the scene is damaged.")
+    return ordered
 
 
 def _refuse_together(path: Path, parts: list[Gaussians], file_bytes: int) -> None:
@@ -231,6 +242,8 @@ def _refuse_together(path: Path, parts: list[Gaussians], file_bytes: int) -> Non
 
 
 def _joined(path: Path, parts: list[Gaussians]) -> Gaussians:
+    if not parts:
+        raise SceneError(f"{path}: no leaf of its tree has Gaussians; the scene is empty.")
     if len({part.is_surfels for part in parts}) > 1:
         raise SceneError(f"{path}: some of its files hold surfels and some ellipsoids; they make no scene together.")
     coefficients = max(part.sh.shape[1] for part in parts)

@@ -70,15 +70,19 @@ Recycled::Recycled(size_t bytes) {
 
 Recycled::~Recycled() {
     Pool& pool = Pool::instance();
+    std::vector<Block> dropped;
     {
         std::lock_guard<std::mutex> lock(pool.mutex);
-        if (pool.kept + bytes_ <= kKeptBytes) {
-            pool.waiting.push_back({memory_, bytes_});
-            pool.kept += bytes_;
-            return;
-        }
+        pool.waiting.push_back({memory_, bytes_});
+        pool.kept += bytes_;
+        // The oldest first: after a resize their size is not asked for any more.
+        size_t count = 0;
+        for (; pool.kept > kKeptBytes; ++count) pool.kept -= pool.waiting[count].bytes;
+        const auto end = pool.waiting.begin() + (std::ptrdiff_t)count;
+        dropped.assign(pool.waiting.begin(), end);
+        pool.waiting.erase(pool.waiting.begin(), end);
     }
-    ::operator delete(memory_, alignment(bytes_));
+    for (const Block& block : dropped) ::operator delete(block.memory, alignment(block.bytes));
 }
 
 void release_waiting() {
