@@ -82,9 +82,9 @@ class Speed:
     def _measure(self, page: Page, server: int, method: str) -> None:
         page.evaluate("(method) => hushsplat.panel.setSides([{ method, show: 'picture' }])", method)
         page.wait_for_timeout(1500)
-        before = cpu_seconds(server)
+        before = cpu_seconds(server), cpu_seconds(os.getpid())
         found = page.evaluate(DRAG, self.seconds)
-        cpu = cpu_seconds(server) - before
+        server_s, all_s = cpu_seconds(server) - before[0], cpu_seconds(os.getpid()) - before[1]
         shown = found["moving"]
         if len(shown) < 2:
             print(f"{method}: fewer than two frames in {self.seconds:g} s; the machine is too busy", flush=True)
@@ -95,15 +95,23 @@ class Speed:
         print(f"scale {statistics.median(one['scale'] for one in shown):.2f}", end=", ")
         print(f"input to picture {statistics.median(latencies):.0f} ms", end=", ")
         print(f"sharp after {found['sharp'] or math.nan:.0f} ms", end=", ")
-        print(f"server's CPU {1000 * cpu / found['count']:.0f} ms a frame", end="; ")
+        print(f"CPU a frame: server {1000 * server_s / found['count']:.0f} ms", end=", ")
+        print(f"browser {1000 * (all_s - server_s) / found['count']:.0f} ms", end="; ")
         passes = {name: statistics.median(one["passes"].get(name, 0) for one in shown) for name in shown[-1]["passes"]}
         print(", ".join(f"{name} {ms:.1f} ms" for name, ms in passes.items()), flush=True)
 
 
 def cpu_seconds(process: int) -> float:
-    """Time on all cores so far."""
+    """Time on all cores so far, with that of its children."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(map(cpu_seconds, children(process)))
+
+
+def children(process: int) -> list[int]:
+    """The processes that it has started and that still run."""
+    tasks = Path(f"/proc/{process}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split()]
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from hushsplat.spec.weights import SHAPES, DenoiserWeights
 from hushsplat.synth import home_camera
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import DenoiseError, RenderError, WeightsError
+from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.observation import Observation
 from hushsplat.types.options import RenderOptions
 
@@ -244,3 +245,25 @@ def test_playing_needs_no_torch() -> None:
 
 def test_the_public_denoiser_is_that_of_the_registry() -> None:
     assert hushsplat.denoiser is denoiser
+
+
+@pytest.mark.parametrize("method", ["raw", "reference", "exact", "sorted", "hush", "temporal-zero-shot", "svgf"])
+def test_every_method_draws_antialiased_scenes_as_thin_as_they_are(method: str) -> None:
+    rng = np.random.default_rng(5)
+    n = 400
+    small = Gaussians(  # smaller than a pixel: without the compensation each is as large as one
+        means=np.concatenate([rng.uniform(-1, 1, (n, 2)), rng.uniform(3, 4, (n, 1))], axis=1).astype(np.float32),
+        scales=np.full((n, 3), 0.02, dtype=np.float32),
+        rotations=np.tile(np.array([1, 0, 0, 0], dtype=np.float32), (n, 1)),
+        opacities=np.full(n, 0.9, dtype=np.float32),
+        sh=np.ones((n, 1, 3), dtype=np.float32),
+    )
+    camera = Camera.look_at((0, 0, 0), (0, 0, 1), width=48, height=32, fov_y_deg=40.0)
+
+    def brightness(antialiased: bool, drawn_by: str) -> float:
+        scene = dataclasses.replace(small, antialiased=antialiased)
+        return float(np.mean([image.color.mean() for image in hushsplat.play(scene, [camera] * 24, drawn_by)]))
+
+    thin, fat = brightness(True, method), brightness(False, method)
+    assert thin < 0.6 * fat
+    assert thin == pytest.approx(brightness(True, "exact"), rel=0.15)

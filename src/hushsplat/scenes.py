@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from hushsplat.io.content import levels_of_detail
-from hushsplat.io.scenes.scene import STREAMED, load
+from hushsplat.io.scenes.scene import STREAMED, load, scene_file
 from hushsplat.io.scenes.sog_members import bytes_on_disk
 from hushsplat.io.scenes.sog_stream import StreamedSog
 from hushsplat.synth import room_and_garden
@@ -91,9 +91,9 @@ def coarse_scene(text: str, streamed: StreamedSog) -> NamedScene:
 
 
 def is_large(text: str) -> bool:
-    """Whether a file takes long to read."""
+    """Whether a scene takes long to read; a folder without one is refused."""
     path = Path(text)
-    return path.exists() and bytes_on_disk(path) > LARGE_BYTES
+    return path.exists() and bytes_on_disk(scene_file(path)) > LARGE_BYTES
 
 
 def scene_name(text: str) -> str:

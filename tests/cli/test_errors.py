@@ -14,6 +14,7 @@ from command import COMMAND, ENVIRONMENT, Run
 
 import hushsplat
 from hushsplat.cli.main import main, one_line
+from hushsplat.scenes import LARGE_BYTES
 
 WRONG = {
     "rendr PLY -o out.png": "there is no command 'rendr'; did you mean render?",
@@ -114,6 +115,24 @@ def test_one_line_and_exit_code_2(
     assert not list(tmp_path.iterdir())
 
 
+def test_folders_say_what_is_in_them_and_nothing_is_served(
+    ply: Path, capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "a.ply").symlink_to(ply)
+    with (tmp_path / "more" / "b.splat").open("wb") as large:
+        large.truncate(LARGE_BYTES + 1)  # of a large scene the link is printed before it is read
+    for folder, said in {
+        tmp_path: "is a folder; give one of the scenes in it: a.ply, more/b.splat.",
+        tmp_path / "empty": "this folder has no scene; give a .ply, .splat, .spz or .sog file or a SOG folder.",
+        capture.parent: "is a capture, photographs with cameras and no scene; `hushsplat train` makes a scene of it.",
+    }.items():
+        for words in (["view", "--no-browser"], ["render", "-o", str(tmp_path / "out.png")]):
+            assert main([words[0], str(folder), *words[1:]]) == 2
+            assert capsys.readouterr() == ("", f"hushsplat: {folder}: {said}\n")
+
+
 def test_a_process_says_the_same_and_no_traceback(run: Run) -> None:
     result = run("render", "nowhere.ply", "-o", "a.png")
     assert (result.returncode, result.stdout) == (2, "")
@@ -175,6 +194,11 @@ def test_ctrl_c_leaves_no_half_written_file(tmp_path: Path, ply: Path, output: s
 )
 def test_one_line_of_a_box(box: str) -> None:
     assert one_line(box, "COMMAND") == "Something is wrong; perhaps you meant --it; see `hushsplat COMMAND --help`."
+
+
+def test_an_option_of_another_command_is_not_recommended() -> None:
+    box = "╭─ Title ──╮\n│ No options --it │\n│ ──────── │\n│ Perhaps you meant: │\n│  --it X │\n╰───╯\n"
+    assert one_line(box, "COMMAND") == "No options --it; see `hushsplat COMMAND --help`."
 
 
 def test_a_terminal_without_our_letters_is_no_error(ply: Path) -> None:

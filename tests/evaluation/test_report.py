@@ -51,6 +51,10 @@ def test_the_page_shows_the_numbers_and_fits_a_phone(page: Page, results_file: P
     for method in METHODS:
         assert f"{rows[method]:.2f}" in page.locator("table tr", has_text=method).first.inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
+    cut_off = "[...document.querySelectorAll('.scroll, .plot')].filter((e) => e.scrollWidth > e.clientWidth).length"
+    assert page.evaluate(cut_off) == 0
+    tops = page.evaluate("['.stack', 'table'].map((s) => document.querySelector(s).getBoundingClientRect().top)")
+    assert tops[0] < tops[1]  # first something to look at
     assert page.locator("svg polyline").count() == 3
     assert page.locator("code").first.inner_text().startswith("hushsplat evaluate navigation synth:2k")
 
@@ -78,10 +82,16 @@ def test_the_wipe_moves_and_changes_its_pictures(page: Page) -> None:
 
 
 def test_the_video_plays(page: Page) -> None:
-    video = page.locator("video")
-    video.evaluate("e => e.play()")
+    video, controls = page.locator("video"), page.locator(".controls")
+    assert video.get_attribute("controls") is None  # they would lie over the pictures
+    controls.locator("button").click()
     page.wait_for_function("() => document.querySelector('video').currentTime > 0", timeout=12_000)
     assert video.evaluate("e => [e.videoWidth, e.error]") == [2 * 96, None]
+    page.wait_for_function("() => document.querySelector('.controls button').textContent === 'pause'")
+    controls.locator("button").click()
+    page.wait_for_function("() => document.querySelector('video').paused")
+    picture, below = video.bounding_box(), controls.bounding_box()
+    assert picture is not None and below is not None and below["y"] >= picture["y"] + picture["height"]
 
 
 def test_every_picture_is_one(page: Page) -> None:

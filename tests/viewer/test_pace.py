@@ -61,6 +61,33 @@ def test_scale_ignores_frames_of_another_step() -> None:
     assert pace.step == before
 
 
+def drive_shown(pace: Pace, drawn_ms: float, page_ms: float, frames: int = 300) -> list[float]:
+    """The scales where a frame is drawn while the page shows the one before, which takes as long at any size."""
+    scales = []
+    for _ in range(frames):
+        scales.append(pace.step.scale)
+        drawn = drawn_ms * (0.35 + 0.65 * pace.step.scale**2)
+        waited = max(0.0, page_ms - drawn)
+        pace.took(pace.step, waited + drawn, waited)
+    return scales
+
+
+def test_time_of_the_page_is_not_paid_for_with_pixels() -> None:
+    assert drive_shown(Pace(), 30.0, 38.0)[-1] == 1.0  # 38 ms at any size
+    assert drive_shown(Pace(), 100.0, 43.0)[-1] == 0.5  # 51 ms
+
+
+def test_sharper_step_that_was_too_slow_is_not_tried_soon_again() -> None:
+    pace, scales = Pace(), []
+    for _ in range(400):  # a slow connection: the time goes with the pixels, and all of it is waiting
+        scales.append(pace.step.scale)
+        pace.took(pace.step, 160 * pace.step.scale**2, 150 * pace.step.scale**2)
+    changes = [frame for frame in range(1, 400) if scales[frame] != scales[frame - 1]]
+    assert 0.5 <= min(scales[50:]) <= max(scales[50:]) <= 0.64
+    assert len(changes) < 20
+    assert scales[100:].count(0.5) > 0.7 * 300
+
+
 def drive_levels(gaussians_ms: float, pixels_ms: float) -> Step:
     """Where it settles on a scene with levels, whose Gaussians take so long at a spacing of 15 px."""
     pace = Pace(has_levels=True)

@@ -156,6 +156,7 @@ def test_still_camera_is_refined_and_then_nothing_is_drawn(page: Page) -> None:
     frame = wait_for_frame(page, "frame.still_frames === frame.still_limit && frame.still_limit === 128")
     page.wait_for_timeout(400)
     assert page.evaluate("() => hushsplat.stage.header.frame") == frame["frame"]
+    page.wait_for_function("() => document.getElementById('stat-fps').textContent === 'resting'")
     noisy = wait_for_noise(page, 1)
     calm = wait_for_noise(page, 60)
     assert calm < 0.6 * noisy
@@ -326,7 +327,8 @@ def test_screenshot_has_the_camera_inside(page: Page) -> None:
 
 def test_help_lists_the_keys_and_everything_has_a_name(page: Page) -> None:
     page.keyboard.press("?")
-    assert "turn about the pivot" in page.inner_text("#keys-help")
+    said = page.inner_text("#keys-help")
+    assert all(word in said for word in ("turn about the pivot", "one finger", "two fingers", "pinch", "double tap"))
     assert all(name in page.inner_text("#keys-help") for name in METHODS)
     page.keyboard.press("Escape")
     page.wait_for_selector("#keys-help", state="hidden")
@@ -340,6 +342,12 @@ def test_help_lists_the_keys_and_everything_has_a_name(page: Page) -> None:
 STICKING_OUT = """() => [...document.querySelectorAll("button, select, input, strong, #rail")].filter((element) => {
   const box = element.getBoundingClientRect();
   return box.width && (box.left < 0 || box.right > innerWidth);
+}).map((element) => element.id || element.textContent)"""
+
+
+TOO_SMALL = """() => [...document.querySelectorAll("button, select, summary, input")].filter((element) => {
+  const box = element.getBoundingClientRect();
+  return element.checkVisibility({ visibilityProperty: true }) && box.width && Math.min(box.width, box.height) < 43.9;
 }).map((element) => element.id || element.textContent)"""
 
 
@@ -372,10 +380,11 @@ def test_two_fingers_pan_and_pinch(browser: Browser, viewer: Viewer, console_err
     fingers("touchMove", (200, 250))
     fingers("touchEnd")
     phone.wait_for_function(f"() => Math.abs(hushsplat.camera.matrix[0][0] - {eye[0, 0]}) > 0.01")
+    assert phone.evaluate(TOO_SMALL) == []
     phone.evaluate("() => { hushsplat.panel.toggleSplit(); hushsplat.timeline.toggle(true); }")
-    assert phone.evaluate(STICKING_OUT) == []
+    assert phone.evaluate(STICKING_OUT) == [] and phone.evaluate(TOO_SMALL) == []
     phone.evaluate("() => { hushsplat.timeline.toggle(false); document.getElementById('settings').click(); }")
-    assert phone.evaluate(STICKING_OUT) == []
+    assert phone.evaluate(STICKING_OUT) == [] and phone.evaluate(TOO_SMALL) == []
     phone.close()
     assert console_errors == []
 

@@ -204,8 +204,9 @@ def test_a_drag_has_few_keys_and_changes_are_undone(page: Page) -> None:
     assert recorded > 10 and 2 <= few <= 8
     page.keyboard.press("z")
     assert page.evaluate("() => hushsplat.timeline.track.keys.length") == recorded
-    page.keyboard.press("z")
+    page.locator("#undo").click()  # where there is no keyboard
     assert page.evaluate("() => hushsplat.timeline.track.keys.length") == 0
+    assert page.locator("#undo").is_disabled()
 
 
 def test_track_is_rendered_to_mp4_and_can_be_cancelled(page: Page, tmp_path: Path) -> None:

@@ -159,4 +159,6 @@ def one_line(box: str, command: str) -> str:
     end = next((index for index, line in enumerate(lines) if not line.strip("─-")), len(lines))  # a rule, or empty
     said = " ".join(" ".join(lines[:end]).split()).rstrip(".")
     meant = next((lines[i + 1].split()[0] for i, line in enumerate(lines) if line.startswith("Perhaps you")), None)
+    if meant in said.split():  # an option of another command
+        meant = None
     return f"{said}{f'; perhaps you meant {meant}' if meant else ''}; see `hushsplat {command} --help`."

@@ -9,6 +9,7 @@ from html import escape
 
 WIDTH, HEIGHT = 720, 360  # of the drawing's own units
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 12, 44
+LEGEND_COLUMNS, LEGEND_ROW = 2, 24  # wide enough for the larger letters that a phone has
 # Told apart by people who see few colours too (Okabe and Ito), and by dashes in print.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6d31", "#7f7f7f")
 DASHES = ("", "6 3", "2 3", "8 3 2 3")
@@ -32,8 +33,8 @@ def line_plot(lines: Sequence[Line], x_title: str, y_title: str, *, log_x: bool 
     ys = [y for line in lines for y in line.y if y is not None]
     if not xs:
         return ""
-    legend_rows = math.ceil(len(lines) / 4)
-    height = HEIGHT + 22 * legend_rows
+    legend_rows = math.ceil(len(lines) / LEGEND_COLUMNS)
+    height = HEIGHT + LEGEND_ROW * legend_rows
     place_x = _axis([math.log2(x) for x in xs] if log_x else xs, LEFT, WIDTH - RIGHT, pad=0.0)
     place_y = _axis(ys, HEIGHT - BOTTOM, TOP, pad=0.06)
 
@@ -55,8 +56,8 @@ def line_plot(lines: Sequence[Line], x_title: str, y_title: str, *, log_x: bool 
             else:
                 x, y = points.split(",")
                 parts.append(f'<circle cx="{x}" cy="{y}" r="3" fill="{COLORS[index % len(COLORS)]}"/>')
-        column, row = index % 4, index // 4
-        left, top = LEFT + column * (WIDTH - LEFT - RIGHT) / 4, HEIGHT + 12 + 22 * row
+        row, column = divmod(index, LEGEND_COLUMNS)
+        left, top = LEFT + column * (WIDTH - LEFT - RIGHT) / LEGEND_COLUMNS, HEIGHT + 12 + LEGEND_ROW * row
         parts.append(f'<line class="line" {style} x1="{left:.0f}" y1="{top}" x2="{left + 26:.0f}" y2="{top}"/>')
         parts.append(f'<text class="key" x="{left + 32:.0f}" y="{top + 4}">{escape(line.label)}</text>')
     parts.append("</svg>")

@@ -83,6 +83,8 @@ def _headline(found: Sequence[Results]) -> str:
 def _section(found: Results, index: int) -> str:
     parts = [f'<section id="r{index}"><h2>{escape(found.experiment)}</h2>']
     parts.append(f'<p class="command"><code>{escape(found.command)}</code></p>')
+    places = list(dict.fromkeys((asset["scene"], asset["track"]) for asset in found.assets))
+    parts += [_wipe(found, place) for place in places[:1]]  # first something to look at
     tables = tables_of(found)
     parts += [_table(table) for table in tables[:1]]
     parts += [f'<p class="note">Not measured: {escape(reason)}.</p>' for reason in found.missing.values()]
@@ -91,9 +93,8 @@ def _section(found: Results, index: int) -> str:
         more = "".join(_table(table) for table in tables[1:])
         parts.append(f"<details><summary>{len(tables) - 1} more tables</summary>{more}</details>")
     parts.append(_plots(found))
-    for place in dict.fromkeys((asset["scene"], asset["track"]) for asset in found.assets):
-        here = [asset for asset in found.assets if (asset["scene"], asset["track"]) == place]
-        parts.append(_pictures(found, place, here))
+    for place in places:
+        parts.append(_pictures(found, place, with_wipe=place != places[0]))
     parts.append("</section>")
     return "".join(parts)
 
@@ -148,29 +149,44 @@ def _plot(title: str, drawing: str) -> str:
     return f'<figure><figcaption>{escape(title)}</figcaption><div class="plot">{drawing}</div></figure>'
 
 
-def _pictures(found: Results, place: tuple[str, str], assets: Sequence[Row]) -> str:
+def _assets(found: Results, place: tuple[str, str], *kinds: str) -> list[Row]:
+    """What there is to look at of one track."""
+    return [one for one in found.assets if (one["scene"], one["track"]) == place and one["kind"] in kinds]
+
+
+def _pictures(found: Results, place: tuple[str, str], with_wipe: bool) -> str:
     """Everything that can be looked at of one track."""
-    scene, track = place
-    parts = [f"<h3>{escape(scene)}, {escape(track)}</h3>"]
-    for video in (asset for asset in assets if asset["kind"] == "video"):
+    parts = [f"<h3>{escape(place[0])}, {escape(place[1])}</h3>"]
+    for video in _assets(found, place, "video"):
         data = _data_url(found, video, "video/mp4")
-        parts.append(
-            f"<figure><figcaption>{escape(video['name'])}: the middle of the picture, pixel by pixel</figcaption>"
-            f'<video controls loop muted playsinline preload="auto" src="{data}"></video></figure>'
+        parts.append(  # the browser's own controls would lie over the lower pictures
+            f'<figure class="player"><figcaption>{escape(video["name"])}: the middle of the picture, pixel by pixel'
+            f'</figcaption><video loop muted playsinline preload="auto" src="{data}"></video>'
+            '<div class="controls"><button type="button">play</button>'
+            '<input type="range" min="0" max="1" value="0" step="any" aria-label="time"></div></figure>'
         )
-    frames = [asset for asset in assets if asset["kind"] in ("frame", "expected")]
-    expected = next((asset for asset in frames if asset["kind"] == "expected"), None)
-    if len(frames) > 1 and expected is not None:
-        parts.append(_wipe(found, frames, expected))
-        parts.append(_error_maps(found, frames, expected))
-    views = [asset for asset in assets if asset["kind"] == "view"]
+    if with_wipe:
+        parts.append(_wipe(found, place))
+    parts.append(_error_maps(found, place))
+    views = _assets(found, place, "view")
     if views:
         parts.append(_views(found, views))
     return "".join(parts)
 
 
-def _wipe(found: Results, frames: Sequence[Row], expected: Row) -> str:
+def _frames(found: Results, place: tuple[str, str]) -> tuple[list[Row], Row] | None:
+    """The pictures of one frame by all methods, and the one that is expected; None if there is nothing to compare."""
+    frames = _assets(found, place, "frame", "expected")
+    expected = next((asset for asset in frames if asset["kind"] == "expected"), None)
+    return None if len(frames) < 2 or expected is None else (frames, expected)
+
+
+def _wipe(found: Results, place: tuple[str, str]) -> str:
     """Two of the methods over each other, a slider between them."""
+    compared = _frames(found, place)
+    if compared is None:
+        return ""
+    frames, expected = compared
     pictures = [{"label": asset["method"], "src": _data_url(found, asset, "image/webp")} for asset in frames]
     labels = [picture["label"] for picture in pictures]
     competing = [label for label in labels if label not in UPPER_BOUNDS and label != expected["method"]]
@@ -185,8 +201,9 @@ def _wipe(found: Results, frames: Sequence[Row], expected: Row) -> str:
         return f'<select class="{side}" aria-label="{side} picture">{options}</select>'
 
     stored = escape(json.dumps(pictures), quote=True)
+    title = escape(f"{place[0]}, {place[1]}, frame {expected['name']}")
     return (
-        f'<figure class="wipe" data-pictures="{stored}"><figcaption>frame {escape(expected["name"])}: drag to compare'
+        f'<figure class="wipe" data-pictures="{stored}"><figcaption>{title}: drag to compare'
         f'</figcaption><div class="choices">{choice("left", left)}{choice("right", right)}</div>'
         f'<div class="stack"><img class="under" alt="" src="{pictures[right]["src"]}">'
         f'<img class="over" alt="" src="{pictures[left]["src"]}"><div class="handle"></div>'
@@ -194,8 +211,12 @@ def _wipe(found: Results, frames: Sequence[Row], expected: Row) -> str:
     )
 
 
-def _error_maps(found: Results, frames: Sequence[Row], expected: Row) -> str:
+def _error_maps(found: Results, place: tuple[str, str]) -> str:
     """Crops of each method where they differ most, and the error of the whole picture."""
+    known = _frames(found, place)
+    if known is None:
+        return ""
+    frames, expected = known
     compared = [asset for asset in frames if asset["kind"] == "frame"]
     truth = _pixels(found, expected, 1 + len(compared))
     shown = []

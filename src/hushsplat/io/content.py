@@ -6,6 +6,7 @@ from enum import Enum
 from pathlib import Path
 
 from hushsplat.io.captures.camera_list import INRIA_LIST
+from hushsplat.io.captures.capture import CAPTURE_NAMES, holds_capture
 from hushsplat.io.scenes import sog_stream
 from hushsplat.io.scenes.scene import MAGIC, STREAMED, scenes_in
 from hushsplat.io.strict_json import read_json_object
@@ -14,11 +15,6 @@ from hushsplat.types.errors import HushsplatError
 from hushsplat.types.gaussians import Gaussians
 
 PLY_HEADER_START = 4096  # bytes: enough to see whether the PLY is a compressed one
-CAPTURE_NAMES = ("cameras.bin", "cameras.txt", "images.bin", "images.txt", "points3D.bin", "points3D.txt")
-CAPTURE_PARTS = (
-    *("sparse", "colmap", "transforms.json", "transforms_train.json", "cameras.json", "poses_bounds.npy"),
-    *CAPTURE_NAMES,
-)
 
 
 class ContentKind(Enum):
@@ -36,8 +32,7 @@ def content_kind(path: Path) -> ContentKind:
     if path.is_dir():
         if any((path / name).is_file() for name in (STREAMED, "meta.json")):
             return ContentKind.SCENE
-        is_capture = any((path / name).exists() for name in CAPTURE_PARTS)
-        return ContentKind.SCENE if scenes_in(path) and not is_capture else ContentKind.CAPTURE
+        return ContentKind.SCENE if scenes_in(path) and not holds_capture(path) else ContentKind.CAPTURE
     suffix = path.suffix.lower()
     if suffix == ".csv":
         return ContentKind.TRACK

@@ -29,7 +29,7 @@ PATIENCE = 6  # frames in a row that could be sharper before they are
 # A step must save at least this share of the time that it would if that were proportional to pixels and Gaussians.
 # Where it does not, as for a huge scene on a small canvas, the one before is kept.
 WORTH = 0.25
-HOLD = 90  # frames until it is tried again
+HOLD = 90  # frames until it is tried again, and so is a sharper step that was too slow
 MEMORY = 0.75  # weight of the previous frames in the smoothed time
 
 
@@ -38,8 +38,8 @@ class Pace:
 
     def __init__(self, has_levels: bool = False) -> None:
         self._steps = LEVELS if has_levels else SCALES
-        self._hold = 0
-        self._time_ms = 0.0
+        self._hold = self._stay = self._rising = 0  # frames: without a step down, without a step up, since a step up
+        self._time_ms = self._waited_ms = 0.0
         self._before: tuple[int, float] | None = None  # level and time before it came down to this one
         self._start(FIRST)
 
@@ -48,13 +48,21 @@ class Pace:
         """Of the next moving frame."""
         return self._steps[self._level]
 
-    def took(self, step: Step, time_ms: float) -> None:
-        """Adapt to the time of a frame that was drawn with this step while the camera moved."""
+    def took(self, step: Step, time_ms: float, waited_ms: float = 0.0) -> None:
+        """Adapt to the time of a frame that was drawn with this step while the camera moved.
+
+        Args:
+            step: it was drawn with.
+            time_ms: from the time when it could have been drawn to its end.
+            waited_ms: of this, until the page had shown frames before it.
+        """
         if step != self.step:  # asked for before the last change
             return
         self._frames += 1
-        self._hold = max(0, self._hold - 1)
-        self._time_ms = time_ms if self._frames <= 2 else MEMORY * self._time_ms + (1 - MEMORY) * time_ms
+        self._hold, self._stay, self._rising = (max(0, left - 1) for left in (self._hold, self._stay, self._rising))
+        memory = 0.0 if self._frames <= 2 else MEMORY
+        self._time_ms = memory * self._time_ms + (1 - memory) * time_ms
+        self._waited_ms = memory * self._waited_ms + (1 - memory) * waited_ms
         if self._frames < SETTLED and self._time_ms < FAR_TOO_SLOW * TARGET_MS:
             return
         if self._frames < 2 or self._steps_back():
@@ -65,11 +73,14 @@ class Pace:
             self._step_up()
 
     def _start(self, level: int) -> None:
-        self._level, self._frames, self._time_ms, self._could = level, 0, 0.0, 0
+        self._level, self._frames, self._could = level, 0, 0
+        self._time_ms = self._waited_ms = 0.0
 
     def _expected_ms(self, level: int) -> float:
+        """Of another step. Nobody knows whether the page's share depends on the pixels: what is hoped for is tried."""
         pixels, gaussians = self._work(level, self._level)
-        return self._time_ms * (FIXED_SHARE + (1 - FIXED_SHARE) * pixels) * gaussians
+        work = (FIXED_SHARE + (1 - FIXED_SHARE) * pixels) * gaussians
+        return min(work * self._time_ms, self._waited_ms + work * (self._time_ms - self._waited_ms))
 
     def _work(self, level: int, other: int) -> tuple[float, float]:
         """Pixels of a step over those of another, and the time of its Gaussians over that of the other's."""
@@ -80,6 +91,7 @@ class Pace:
     def _step_down(self) -> None:
         coarser = range(self._level + 1, len(self._steps))
         if coarser:
+            self._stay = HOLD if self._rising else self._stay
             self._before = (self._level, self._time_ms)
             self._start(next((level for level in coarser if self._expected_ms(level) <= TARGET_MS), coarser[-1]))
 
@@ -98,5 +110,6 @@ class Pace:
     def _step_up(self) -> None:
         sharper = self._level - 1
         self._could = self._could + 1 if sharper >= 0 and self._expected_ms(sharper) <= FAST_ENOUGH * TARGET_MS else 0
-        if self._could >= PATIENCE:
+        if self._could >= PATIENCE and self._stay == 0:
             self._start(sharper)
+            self._rising = HOLD

@@ -340,6 +340,7 @@ class Session:
             await self._wait_for_work()
             asked, version = time.monotonic(), self._version
             await self._slots.acquire()
+            waited = time.monotonic()
             try:
                 drawn = await self._next_frame()
             except (HushsplatError, MemoryError) as error:
@@ -352,15 +353,15 @@ class Session:
                 self._slots.release()
                 continue
             request, rendered = drawn
-            self._count(request, 1000 * (time.monotonic() - asked))
+            self._count(request, 1000 * (time.monotonic() - asked), 1000 * (waited - asked))
             self._frames += 1
             self._drawn_version, self._last = request.version, rendered
             depth = self._depth if rendered.depth is None else rendered.depth
             await self._outbox.put(OutgoingFrame(rendered, request, self._frames, self._still_frames, depth))
 
-    def _count(self, request: FrameRequest, time_ms: float) -> None:
+    def _count(self, request: FrameRequest, time_ms: float, waited_ms: float) -> None:
         if request.moving:
-            self._pace.took(request.step, time_ms)
+            self._pace.took(request.step, time_ms, waited_ms)
         elif request.version == self._version:
             self._still_frames += 1
 

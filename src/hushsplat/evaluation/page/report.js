@@ -12,3 +12,13 @@ for (const wipe of document.querySelectorAll(".wipe")) {
   }
   move();
 }
+// Videos: a button and a slider below them.
+for (const player of document.querySelectorAll(".player")) {
+  const video = player.querySelector("video"), button = player.querySelector("button"), slider = player.querySelector("input");
+  const toggle = () => (video.paused ? video.play() : video.pause());
+  button.addEventListener("click", toggle);
+  video.addEventListener("click", toggle);
+  for (const event of ["play", "pause"]) video.addEventListener(event, () => { button.textContent = video.paused ? "play" : "pause"; });
+  video.addEventListener("timeupdate", () => { slider.value = video.duration ? video.currentTime / video.duration : 0; });
+  slider.addEventListener("input", () => { video.currentTime = slider.value * (video.duration || 0); });
+}

@@ -18,6 +18,13 @@ __all__ = ["covered_pixels", "load_capture", "load_photograph"]
 COLMAP_FOLDERS = ("sparse/0", "sparse", "colmap/sparse/0")  # 3DGS, older scenes, nerfstudio
 INRIA_CAMERAS = "cameras.json"
 TRANSFORMS = ("transforms.json", "transforms_train.json")
+CAPTURE_NAMES = ("cameras.bin", "cameras.txt", "images.bin", "images.txt", "points3D.bin", "points3D.txt")
+CAPTURE_PARTS = ("sparse", "colmap", *TRANSFORMS, INRIA_CAMERAS, "poses_bounds.npy", *CAPTURE_NAMES)
+
+
+def holds_capture(folder: Path) -> bool:
+    """Whether a folder looks like photographs with cameras, by the names in it."""
+    return any((folder / name).exists() for name in CAPTURE_PARTS)
 
 
 def load_capture(

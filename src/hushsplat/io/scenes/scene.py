@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from hushsplat.io.captures.capture import holds_capture
 from hushsplat.io.scenes.dot_splat import read_splat, write_splat
 from hushsplat.io.scenes.ply import read_ply, write_ply
 from hushsplat.io.scenes.sog import read_sog
@@ -51,7 +52,7 @@ def load(path: str | os.PathLike[str], *, lod: int | None = None) -> Gaussians:
     """
     path = Path(path)
     try:
-        file = _inside(path) if path.is_dir() else path
+        file = scene_file(path)
         if file.name.endswith(STREAMED):
             return read_streamed_sog(file, 0 if lod is None else lod)
         reader = READERS.get(_format(file))
@@ -116,8 +117,11 @@ def _format(file: Path) -> str:
     return next((suffix for magic, suffix in MAGIC.items() if start.startswith(magic)), file.suffix.lower())
 
 
-def _inside(folder: Path) -> Path:
-    """The file that describes a scene of many files."""
+def scene_file(path: Path) -> Path:
+    """The file to begin to read a scene at: of a folder the one that describes its files."""
+    if not path.is_dir():
+        return path
+    folder = path
     for name in (STREAMED, "meta.json"):
         if (folder / name).is_file():
             return folder / name
@@ -125,6 +129,10 @@ def _inside(folder: Path) -> Path:
     if found:
         more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
         raise SceneError(f"{folder}: is a folder; give one of the scenes in it: {', '.join(found[:MOST_NAMED])}{more}.")
+    if holds_capture(folder):
+        raise SceneError(
+            f"{folder}: is a capture, photographs with cameras and no scene; `hushsplat train` makes a scene of it."
+        )
     raise SceneError(f"{folder}: this folder has no scene; give a .ply, .splat, .spz or .sog file or a SOG folder.")
 
 

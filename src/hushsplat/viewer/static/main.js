@@ -24,7 +24,7 @@ const timeline = new Timeline(camera, stage, () => session);
 // --- camera messages: at once, but at most one for each frame that the browser draws
 
 const LOOK_EVERY_MS = 12;
-let sequence = 0, lookFrame = 0, lookedAt = 0, linkTimer = 0;
+let sequence = 0, lookFrame = 0, lookedAt = 0, linkTimer = 0, restTimer = 0;
 const sentAt = new Map(); // sequence: when
 
 function sendLook() {
@@ -40,6 +40,7 @@ function sendLook() {
 function sendLookSoon() {
   if (!lookFrame && performance.now() - lookedAt > LOOK_EVERY_MS) sendLook();
   else lookFrame ||= requestAnimationFrame(sendLook);
+  clearTimeout(restTimer); // something else is to be drawn
   clearTimeout(linkTimer);
   linkTimer = setTimeout(writeLink, 400);
 }
@@ -57,7 +58,6 @@ panel.addEventListener("draw", sendDraw);
 
 // --- frames
 
-let restTimer = 0;
 connection.addEventListener("frame", ({ detail: { header, parts } }) => stage.show(header, parts));
 stage.addEventListener("acknowledge", ({ detail: frame }) => connection.send({ type: "ack", frame }));
 stage.addEventListener("shown", ({ detail: header }) => {

@@ -6,6 +6,7 @@ import * as V from "./vectors.js";
 const $ = (id) => document.getElementById(id);
 const UPS = { "−y": [0, -1, 0], "+y": [0, 1, 0], "+z": [0, 0, 1], "−z": [0, 0, -1], "+x": [1, 0, 0], "−x": [-1, 0, 0] };
 const SKY = [[0.45, 0.62, 0.86], [0.3, 0.28, 0.26]]; // above and below
+const TELL_EVERY_MS = 200; // numbers of moving frames: faster nobody reads, and text takes its time to draw
 const option = (value, text, disabled = false) => Object.assign(document.createElement("option"), { value, textContent: text, disabled });
 
 export class Panel extends EventTarget {
@@ -13,6 +14,7 @@ export class Panel extends EventTarget {
   #scene = null;
   #defaults = null;
   #frames = []; // when they were shown
+  #toldAt = 0;
   #thumbnails = false;
 
   constructor(camera, controls) {
@@ -255,6 +257,8 @@ export class Panel extends EventTarget {
   showFrameInfo(header, latencyMs) {
     const now = performance.now();
     this.#frames = [...this.#frames.filter((time) => now - time < 1000), now];
+    if (header.moving && now - this.#toldAt < TELL_EVERY_MS) return;
+    this.#toldAt = now;
     const total = Object.values(header.passes_ms).reduce((sum, ms) => sum + ms, 0);
     $("stat-fps").textContent = `${this.#frames.length} fps · ${total.toFixed(0)} ms`;
     const percent = header.scale < 1 ? ` (${Math.round(100 * header.scale)} %)` : "";

@@ -276,6 +276,7 @@ export class Timeline {
     };
     $("trim").onclick = () => this.set(this.track.trimmed(...this.range));
     $("track-save").onclick = () => this.save();
+    $("undo").onclick = () => this.undo();
     $("track-clear").onclick = () => this.set(new Track());
     $("video").onclick = () => this.renderVideo();
     this.#wireRail();
@@ -351,6 +352,7 @@ export class Timeline {
     const some = track.duration > 0;
     for (const id of ["play", "trim", "track-save", "video", "simplify", "track-clear"]) $(id).disabled = !some;
     $("track-save").disabled = $("track-clear").disabled = track.empty;
+    $("undo").disabled = !this.#before.length;
     $("simplify").disabled = track.keys.length < 3;
     for (const id of ["key-set", "key-remove"]) $(id).disabled = this.chosen < 0;
     for (const id of ["handle-a", "handle-b", "outside-a", "outside-b", "head"]) $(id).hidden = !some;
