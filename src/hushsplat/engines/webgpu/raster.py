@@ -25,6 +25,7 @@ SORTED = 262_144  # buckets of depth of a blended picture
 FOOTPRINTS = 1 << 19  # that are blended in one round
 FOOTPRINT_BYTES = 68  # as lib_stored.wgsl
 ARGUMENT_BYTES, GROUPS_AT = 256, 20  # of a round, as lib_arguments.wgsl, and where its workgroups are
+TEXEL_BYTES = {"r32uint": 4, "depth32float": 4, "rgba16float": 8, "rgba32float": 16}
 COUNTED_ROUNDS = 1024  # in which Gaussians are drawn while fragments are counted: the depth test sees each before
 NOTHING = 0xFFFFFFFF
 ROW_GROUPS = 32_768  # workgroups along x before a dispatch becomes two-dimensional
@@ -306,6 +307,12 @@ class Rasterizer:
         if (pixels, use) not in made:
             made[pixels, use] = self.device.texture(*size, pixels)
         return made[pixels, use]
+
+    @property
+    def target_bytes(self) -> int:
+        """Of the textures."""
+        made = self._targets[1]
+        return sum(TEXEL_BYTES[pixels] * target.size[0] * target.size[1] for (pixels, _), target in made.items())
 
     def release_memory(self) -> None:
         """Free the textures."""
