@@ -24,6 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("gaussians", type=int, help="how many, of degree 3")
     parser.add_argument("--size", default="1600x1064", help="px")
+    parser.add_argument("--methods", nargs="+", default=METHODS, help="to draw two frames by each")
     parser.add_argument("--adapter", help="number or part of the name")
     chosen = parser.parse_args()
     width, height = map(int, chosen.size.split("x"))
@@ -36,7 +37,7 @@ def main() -> None:
     _print("scene", scene.bytes, count, perf_counter() - start)
     print(f"{'':20} {(_most_resident() - before) / 1e9:7.3f} GB more of the process at most while it is uploaded")
     track = walk_track(width=width, height=height)
-    for method in METHODS:
+    for method in chosen.methods:
         drawing.release_memory()
         start, stream = perf_counter(), Stream(drawing, scene, [method])
         for place in (100, 101):

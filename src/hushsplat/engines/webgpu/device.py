@@ -414,6 +414,11 @@ def groups_of(count: int, size: int) -> int:
     return -(-count // size)
 
 
+def tiles_of(width: int, height: int) -> tuple[int, int]:
+    """Workgroups of 16×16 px for a picture."""
+    return groups_of(width, 16), groups_of(height, 16)
+
+
 def _cause(error: Exception) -> str:
     """The last line of what wgpu says: it goes from the call down to the cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
