@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 from gpu_raster import ComputePass
 
-from hushsplat.engines.webgpu.device import Buffer, Indirect, declared, groups_of, source
+from hushsplat.engines.webgpu import active_set
+from hushsplat.engines.webgpu.device import Buffer, Indirect, declared, source, tiles_of
 from hushsplat.engines.webgpu.engine import GpuEngine
-from hushsplat.engines.webgpu.raster import FOOTPRINT_BYTES, GROUPS_AT, SORTED, Members
+from hushsplat.engines.webgpu.raster import FOOTPRINT_BYTES, GROUPS_AT, SORTED
 from hushsplat.evaluation.motions import named_track
-from hushsplat.methods import configure
 from hushsplat.scenes import scene_argument
-from hushsplat.spec.settings import ActiveSetSettings
 from hushsplat.types.camera import Camera
 from hushsplat.types.metrics import psnr
 from hushsplat.types.options import Noise, RenderOptions
@@ -134,16 +133,12 @@ class ByWeight:
         """Picture, members and fragments per pixel."""
         device, raster, scene = self.engine.device, self.raster, self.scene
         self.frame += 1
-        samples = ActiveSetSettings().first_samples if self.frame == 1 else 1
-        seen = raster.sample(scene, camera, Noise(samples, frame=self.frame), options)
-        for place in seen.place:
-            won = device.read(place, np.int32)[: camera.width * camera.height]
-            self.last[won[won >= 0]] = self.frame
-        member = (self.last > 0) & (self.frame - self.last.astype(np.int64) < self.keep)
+        seen = raster.sample(scene, camera, Noise(frame=self.frame), options)
+        before = None if self.frame == 1 else device.upload(self.last)
+        members = active_set.marked(device, seen, camera, before, self.frame, self.keep)
+        self.last = device.read(members.won_in, np.uint16)[: len(self.last)].copy()
+        member = _is_member(self.last[: scene.count], self.frame, self.keep)
         view = raster._view(scene, camera, options, SORTED)
-        members = Members(
-            device.uniform("cull", "Membership", frame=self.frame, period=self.keep), device.upload(self.last)
-        )
         project = device.compute("footprints", **declared("footprints", scene.constants))
         footprints = device.buffer(FOOTPRINT_BYTES * scene.count)
         weights: Buffer = device.upload(np.zeros(scene.count, dtype=np.uint32))
@@ -154,8 +149,7 @@ class ByWeight:
             for page in scene.pages:
                 bound = {"page": page.uniform, "fixed": page.fixed, "sh": page.sh}
                 work.run(project, Indirect(ordered.arguments, GROUPS_AT), **shared, **bound)
-            tiles = (groups_of(camera.width, 16), groups_of(camera.height, 16))
-            work.run(self.blend, tiles, **shared, weights=weights, picture=picture)
+            work.run(self.blend, tiles_of(camera.width, camera.height), **shared, weights=weights, picture=picture)
         found = device.read(picture)[: 4 * camera.width * camera.height].reshape(camera.height, camera.width, 4)
         weight = device.read(weights)[: scene.count]
         self.last[: scene.count][weight >= self.prune] = self.frame
@@ -167,21 +161,24 @@ class ByWins:
 
     def __init__(self, engine: GpuEngine, scene: Any, period: int) -> None:
         self.engine, self.scene, self.period = engine, scene, period
-        self.denoiser = configure("hush", settings=ActiveSetSettings(period=period))
-        self.state: Any = None
+        self.won_in: Buffer | None = None
         self.frame = 0
 
     def draw(self, camera: Camera, options: RenderOptions) -> tuple[np.ndarray, float, float]:
         """Picture, members and fragments per pixel."""
         self.frame += 1
-        noise, raster = Noise(frame=self.frame), self.engine._rasterizer
-        image, self.state = self.engine.draw_active_set(self.denoiser, self.scene, camera, noise, self.state, options)
-        won_in = self.engine.device.read(self.state.won_in, np.uint16)[: self.scene.count]
-        member = (won_in > 0) & (self.state.frame - won_in.astype(np.int64) < self.period)
-        membership = self.engine.device.uniform("cull", "Membership", frame=self.state.frame, period=self.period)
+        device, raster = self.engine.device, self.engine._rasterizer
+        seen = raster.sample(self.scene, camera, Noise(frame=self.frame), options)
+        members = active_set.marked(device, seen, camera, self.won_in, self.frame, self.period)
         with self.engine.counted_fragments() as counted:
-            raster.blend(self.scene, camera, options, members=Members(membership, self.state.won_in))
+            image = raster.blend(self.scene, camera, options, members=members)
+        self.won_in = members.won_in
+        member = _is_member(device.read(self.won_in, np.uint16)[: self.scene.count], self.frame, self.period)
         return image.numpy().color, float(member.mean()), float(counted["blend"][1] / (camera.width * camera.height))
+
+
+def _is_member(won_in: np.ndarray, frame: int, period: int) -> np.ndarray:
+    return (won_in > 0) & (frame - won_in.astype(np.int64) < period)
 
 
 def main() -> None:

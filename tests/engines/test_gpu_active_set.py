@@ -90,7 +90,7 @@ def test_hush_is_near_to_reference_from_the_first_frame_on(gpu) -> None:
         found, expected = (image.numpy() for image in stream.step(TRACK.camera(place)).images)
         quality.append(psnr(found.color, expected.color))
     assert quality[0] > 60 and quality[12] > 60  # measured: 100 (nothing differs) and 74
-    assert min(quality) > 43  # measured: 46.5
+    assert min(quality) > 40  # measured: 43.6; 24 without that
     assert members(gpu, stream.states[0], 16).mean() < 0.3
     hit = expected.alpha > 0.9
     np.testing.assert_allclose(found.alpha[hit], expected.alpha[hit], atol=0.1)

@@ -11,10 +11,9 @@ what the members miss there; where it is large (first frame, cut, border of a tu
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from hushsplat.engines.webgpu.device import Buffer, groups_of, tiles_of
-from hushsplat.engines.webgpu.handles import GpuImage
+from hushsplat.engines.webgpu.device import Buffer, Device, groups_of, tiles_of
+from hushsplat.engines.webgpu.handles import GpuImage, GpuVisibility
 from hushsplat.engines.webgpu.raster import Members, Rasterizer
 from hushsplat.engines.webgpu.scene import GpuScene
 from hushsplat.spec.denoisers import ConfiguredDenoiser
@@ -26,7 +25,7 @@ from hushsplat.types.options import Noise, RenderOptions
 
 FRAMES = 65535  # as lib_frames.wgsl
 TILE = 32  # px, as lib_frames.wgsl
-MOST_NEWCOMERS = 1 / 64  # of a tile's pixels, more and all its Gaussians are drawn; ours: docs/gpu.md
+MOST_NEWCOMERS = 1 / 32  # of a tile's pixels, more and all its Gaussians are drawn; ours: docs/gpu.md
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +74,16 @@ def draw(
     before = None if state is None else state.won_in
     frame = 1 if state is None else state.frame % FRAMES + 1
     seen = rasterizer.sample(scene, camera, replace(noise, samples=1), options)
-    won_in, nothing = device.buffer(2 * scene.count), device.buffer(16)
+    members = marked(device, seen, camera, before, frame, settings.period)
+    image = rasterizer.blend(scene, camera, options, members=members)
+    return image, ActiveState(denoiser.name, camera, scene, frame, members.won_in)
+
+
+def marked(
+    device: Device, seen: GpuVisibility, camera: Camera, before: Buffer | None, frame: int, period: int
+) -> Members:
+    """The members with those that were seen in this frame; `before` it they were these, None: nobody."""
+    won_in, nothing = device.buffer(2 * len(seen.ids)), device.buffer(16)
     newcomers = device.buffer(4 * groups_of(camera.width, TILE) * groups_of(camera.height, TILE))
     membership = device.uniform(
         "mark",
@@ -83,18 +91,17 @@ def draw(
         width=camera.width,
         height=camera.height,
         frame=frame,
-        period=settings.period,
+        period=period,
         is_first=before is None,
         most=MOST_NEWCOMERS,
     )
-    bound: dict[str, Any] = {"membership": membership, "won_in": won_in, "newcomers": newcomers}
-    bound |= {"place": seen.place[0], "won_before": before or nothing}
     with device.work() as work:
         work.clear(newcomers)
         if before is None:
             work.clear(won_in)
         else:
             work.copy(before, won_in)
+        bound = {"membership": membership, "place": seen.place[0], "won_before": before or nothing}
+        bound |= {"won_in": won_in, "newcomers": newcomers}
         work.run(device.compute("mark"), tiles_of(camera.width, camera.height), **bound)
-    image = rasterizer.blend(scene, camera, options, members=Members(membership, won_in, newcomers))
-    return image, ActiveState(denoiser.name, camera, scene, frame, won_in)
+    return Members(membership, won_in, newcomers)
