@@ -2,11 +2,14 @@
 
     python benchmarks/gpu_active_set.py demo: --size 400x266
     python benchmarks/gpu_active_set.py bonsai.splat --track bonsai-walk --size 400x266
+    python benchmarks/gpu_active_set.py demo: --newcomers --start 100 --frames 10 --cut 200
 
 `won` is the package's: winners of a stochastic frame stay `period` frames, and the hardware blends them. `weight` is
 the other way: a workgroup a tile of 16×16 px walks over the sorted members front to back, ends when all its pixels are
 covered, and keeps each member's largest weight; who has at least `prune` stays, who wins is new. PSNR is to `reference`
 of the same engine, fragments are of the blend alone: those in quads of members, or evaluated before a pixel is covered.
+
+With --newcomers: the package's, frame by frame, with all Gaussians of a tile drawn from this share of newcomers on.
 """
 
 from __future__ import annotations
@@ -159,8 +162,8 @@ class ByWeight:
 class ByWins:
     """The package's."""
 
-    def __init__(self, engine: GpuEngine, scene: Any, period: int) -> None:
-        self.engine, self.scene, self.period = engine, scene, period
+    def __init__(self, engine: GpuEngine, scene: Any, period: int, most: float = active_set.MOST_NEWCOMERS) -> None:
+        self.engine, self.scene, self.period, self.most = engine, scene, period, most
         self.won_in: Buffer | None = None
         self.frame = 0
 
@@ -169,6 +172,7 @@ class ByWins:
         self.frame += 1
         device, raster = self.engine.device, self.engine._rasterizer
         seen = raster.sample(self.scene, camera, Noise(frame=self.frame), options)
+        active_set.MOST_NEWCOMERS = self.most
         members = active_set.marked(device, seen, camera, self.won_in, self.frame, self.period)
         with self.engine.counted_fragments() as counted:
             image = raster.blend(self.scene, camera, options, members=members)
@@ -188,29 +192,44 @@ def main() -> None:
     parser.add_argument("--size", default="400x266")
     parser.add_argument("--frames", type=int, default=12)
     parser.add_argument("--fps", type=float, default=30.0)
+    parser.add_argument("--start", type=int, help="first frame of the track; a third of it if not said")
+    parser.add_argument("--cut", type=int, help="frame of the track that three more frames begin at")
+    parser.add_argument("--newcomers", action="store_true", help="compare shares of newcomers")
     arguments = parser.parse_args()
     named, options = scene_argument(arguments.scene), RenderOptions()
     size = tuple(map(int, arguments.size.split("x")))
     track = named_track(arguments.track, named).resampled(arguments.fps)
     engine = GpuEngine()
     scene = engine.upload(named.gaussians)
-    rows: dict[str, Any] = {f"won, period {period}": ByWins(engine, scene, period) for period in (8, 32)}
-    for prune in (0.004, 0.02):
-        rows |= {f"weight, prune {prune}, keep {keep}": ByWeight(engine, scene, prune, keep) for keep in (2, 8)}
+    rows: dict[str, Any] = {}
+    if arguments.newcomers:
+        rows |= {f"all from {most:.3f} on": ByWins(engine, scene, 32, most) for most in (2, 1 / 16, 1 / 32, 1 / 64)}
+    else:
+        rows |= {f"won, period {period}": ByWins(engine, scene, period) for period in (8, 32)}
+        for prune in (0.004, 0.02):
+            rows |= {f"weight, prune {prune}, keep {keep}": ByWeight(engine, scene, prune, keep) for keep in (2, 8)}
     found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in rows}
     everything = []
-    for index in range(arguments.frames):
-        camera = track.camera(len(track) // 3 + index).resized(*size)
+    start = len(track) // 3 if arguments.start is None else arguments.start
+    places = [*range(start, start + arguments.frames)]
+    places += [] if arguments.cut is None else range(arguments.cut, arguments.cut + 3)
+    for place in places:
+        camera = track.camera(place).resized(*size)
         with engine.counted_fragments() as counted:
             expected = engine.render(scene, camera, "reference", options).numpy().color
         everything.append(counted["blend"][1] / (camera.width * camera.height))
         for name, row in rows.items():
             color, members, fragments = row.draw(camera, options)
             found[name].append((psnr(color, expected), members, fragments))
-    late = arguments.frames // 2
+    late = len(places) // 2
     every = np.mean(everything[late:])
     print(f"{named.name}, {arguments.size}, {arguments.fps:g} fps; reference: {every:.1f} fragments")
     for name, values in found.items():
+        if arguments.newcomers:
+            shares = [value[2] / whole for value, whole in zip(values, everything, strict=True)]
+            print(f"  {name:20} dB {' '.join(f'{value[0]:.1f}' for value in values)}")
+            print(f"  {'':20} fragments {' '.join(f'{share:.2f}' for share in shares)}", flush=True)
+            continue
         dB, members, fragments = np.mean(values[late:], axis=0)
         early = " ".join(f"{value[0]:.1f}" for value in values[:3])
         print(
