@@ -2,11 +2,14 @@
 
     python benchmarks/gpu_active_set.py demo: --size 400x266
     python benchmarks/gpu_active_set.py bonsai.splat --track bonsai-walk --size 400x266
+    python benchmarks/gpu_active_set.py demo: --newcomers --start 100 --frames 10 --cut 200
 
 `won` is the package's: winners of a stochastic frame stay `period` frames, and the hardware blends them. `weight` is
 the other way: a workgroup a tile of 16×16 px walks over the sorted members front to back, ends when all its pixels are
 covered, and keeps each member's largest weight; who has at least `prune` stays, who wins is new. PSNR is to `reference`
 of the same engine, fragments are of the blend alone: those in quads of members, or evaluated before a pixel is covered.
+
+With --newcomers: the package's, frame by frame, with all Gaussians of a tile drawn from this share of newcomers on.
 """
 
 from __future__ import annotations
@@ -17,13 +20,12 @@ from typing import Any
 import numpy as np
 from gpu_raster import ComputePass
 
-from hushsplat.engines.webgpu.device import Buffer, Indirect, declared, groups_of, source
+from hushsplat.engines.webgpu import active_set
+from hushsplat.engines.webgpu.device import Buffer, Indirect, declared, source, tiles_of
 from hushsplat.engines.webgpu.engine import GpuEngine
-from hushsplat.engines.webgpu.raster import FOOTPRINT_BYTES, GROUPS_AT, SORTED, Members
+from hushsplat.engines.webgpu.raster import FOOTPRINT_BYTES, GROUPS_AT, SORTED
 from hushsplat.evaluation.motions import named_track
-from hushsplat.methods import configure
 from hushsplat.scenes import scene_argument
-from hushsplat.spec.settings import ActiveSetSettings
 from hushsplat.types.camera import Camera
 from hushsplat.types.metrics import psnr
 from hushsplat.types.options import Noise, RenderOptions
@@ -134,16 +136,12 @@ class ByWeight:
         """Picture, members and fragments per pixel."""
         device, raster, scene = self.engine.device, self.raster, self.scene
         self.frame += 1
-        samples = ActiveSetSettings().first_samples if self.frame == 1 else 1
-        seen = raster.sample(scene, camera, Noise(samples, frame=self.frame), options)
-        for place in seen.place:
-            won = device.read(place, np.int32)[: camera.width * camera.height]
-            self.last[won[won >= 0]] = self.frame
-        member = (self.last > 0) & (self.frame - self.last.astype(np.int64) < self.keep)
+        seen = raster.sample(scene, camera, Noise(frame=self.frame), options)
+        before = None if self.frame == 1 else device.upload(self.last)
+        members = active_set.marked(device, seen, camera, before, self.frame, self.keep)
+        self.last = device.read(members.won_in, np.uint16)[: len(self.last)].copy()
+        member = _is_member(self.last[: scene.count], self.frame, self.keep)
         view = raster._view(scene, camera, options, SORTED)
-        members = Members(
-            device.uniform("cull", "Membership", frame=self.frame, period=self.keep), device.upload(self.last)
-        )
         project = device.compute("footprints", **declared("footprints", scene.constants))
         footprints = device.buffer(FOOTPRINT_BYTES * scene.count)
         weights: Buffer = device.upload(np.zeros(scene.count, dtype=np.uint32))
@@ -154,8 +152,7 @@ class ByWeight:
             for page in scene.pages:
                 bound = {"page": page.uniform, "fixed": page.fixed, "sh": page.sh}
                 work.run(project, Indirect(ordered.arguments, GROUPS_AT), **shared, **bound)
-            tiles = (groups_of(camera.width, 16), groups_of(camera.height, 16))
-            work.run(self.blend, tiles, **shared, weights=weights, picture=picture)
+            work.run(self.blend, tiles_of(camera.width, camera.height), **shared, weights=weights, picture=picture)
         found = device.read(picture)[: 4 * camera.width * camera.height].reshape(camera.height, camera.width, 4)
         weight = device.read(weights)[: scene.count]
         self.last[: scene.count][weight >= self.prune] = self.frame
@@ -165,23 +162,27 @@ class ByWeight:
 class ByWins:
     """The package's."""
 
-    def __init__(self, engine: GpuEngine, scene: Any, period: int) -> None:
-        self.engine, self.scene, self.period = engine, scene, period
-        self.denoiser = configure("hush", settings=ActiveSetSettings(period=period))
-        self.state: Any = None
+    def __init__(self, engine: GpuEngine, scene: Any, period: int, most: float = active_set.MOST_NEWCOMERS) -> None:
+        self.engine, self.scene, self.period, self.most = engine, scene, period, most
+        self.won_in: Buffer | None = None
         self.frame = 0
 
     def draw(self, camera: Camera, options: RenderOptions) -> tuple[np.ndarray, float, float]:
         """Picture, members and fragments per pixel."""
         self.frame += 1
-        noise, raster = Noise(frame=self.frame), self.engine._rasterizer
-        image, self.state = self.engine.draw_active_set(self.denoiser, self.scene, camera, noise, self.state, options)
-        won_in = self.engine.device.read(self.state.won_in, np.uint16)[: self.scene.count]
-        member = (won_in > 0) & (self.state.frame - won_in.astype(np.int64) < self.period)
-        membership = self.engine.device.uniform("cull", "Membership", frame=self.state.frame, period=self.period)
+        device, raster = self.engine.device, self.engine._rasterizer
+        seen = raster.sample(self.scene, camera, Noise(frame=self.frame), options)
+        active_set.MOST_NEWCOMERS = self.most
+        members = active_set.marked(device, seen, camera, self.won_in, self.frame, self.period)
         with self.engine.counted_fragments() as counted:
-            raster.blend(self.scene, camera, options, members=Members(membership, self.state.won_in))
+            image = raster.blend(self.scene, camera, options, members=members)
+        self.won_in = members.won_in
+        member = _is_member(device.read(self.won_in, np.uint16)[: self.scene.count], self.frame, self.period)
         return image.numpy().color, float(member.mean()), float(counted["blend"][1] / (camera.width * camera.height))
+
+
+def _is_member(won_in: np.ndarray, frame: int, period: int) -> np.ndarray:
+    return (won_in > 0) & (frame - won_in.astype(np.int64) < period)
 
 
 def main() -> None:
@@ -191,29 +192,44 @@ def main() -> None:
     parser.add_argument("--size", default="400x266")
     parser.add_argument("--frames", type=int, default=12)
     parser.add_argument("--fps", type=float, default=30.0)
+    parser.add_argument("--start", type=int, help="first frame of the track; a third of it if not said")
+    parser.add_argument("--cut", type=int, help="frame of the track that three more frames begin at")
+    parser.add_argument("--newcomers", action="store_true", help="compare shares of newcomers")
     arguments = parser.parse_args()
     named, options = scene_argument(arguments.scene), RenderOptions()
     size = tuple(map(int, arguments.size.split("x")))
     track = named_track(arguments.track, named).resampled(arguments.fps)
     engine = GpuEngine()
     scene = engine.upload(named.gaussians)
-    rows: dict[str, Any] = {f"won, period {period}": ByWins(engine, scene, period) for period in (8, 32)}
-    for prune in (0.004, 0.02):
-        rows |= {f"weight, prune {prune}, keep {keep}": ByWeight(engine, scene, prune, keep) for keep in (2, 8)}
+    rows: dict[str, Any] = {}
+    if arguments.newcomers:
+        rows |= {f"all from {most:.3f} on": ByWins(engine, scene, 32, most) for most in (2, 1 / 16, 1 / 32, 1 / 64)}
+    else:
+        rows |= {f"won, period {period}": ByWins(engine, scene, period) for period in (8, 32)}
+        for prune in (0.004, 0.02):
+            rows |= {f"weight, prune {prune}, keep {keep}": ByWeight(engine, scene, prune, keep) for keep in (2, 8)}
     found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in rows}
     everything = []
-    for index in range(arguments.frames):
-        camera = track.camera(len(track) // 3 + index).resized(*size)
+    start = len(track) // 3 if arguments.start is None else arguments.start
+    places = [*range(start, start + arguments.frames)]
+    places += [] if arguments.cut is None else range(arguments.cut, arguments.cut + 3)
+    for place in places:
+        camera = track.camera(place).resized(*size)
         with engine.counted_fragments() as counted:
             expected = engine.render(scene, camera, "reference", options).numpy().color
         everything.append(counted["blend"][1] / (camera.width * camera.height))
         for name, row in rows.items():
             color, members, fragments = row.draw(camera, options)
             found[name].append((psnr(color, expected), members, fragments))
-    late = arguments.frames // 2
+    late = len(places) // 2
     every = np.mean(everything[late:])
     print(f"{named.name}, {arguments.size}, {arguments.fps:g} fps; reference: {every:.1f} fragments")
     for name, values in found.items():
+        if arguments.newcomers:
+            shares = [value[2] / whole for value, whole in zip(values, everything, strict=True)]
+            print(f"  {name:20} dB {' '.join(f'{value[0]:.1f}' for value in values)}")
+            print(f"  {'':20} fragments {' '.join(f'{share:.2f}' for share in shares)}", flush=True)
+            continue
         dB, members, fragments = np.mean(values[late:], axis=0)
         early = " ".join(f"{value[0]:.1f}" for value in values[:3])
         print(

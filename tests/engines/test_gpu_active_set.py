@@ -5,12 +5,17 @@ from functools import cache
 
 import numpy as np
 import pytest
+import twin_active_set
 
+from hushsplat.engines.base import engine
+from hushsplat.engines.webgpu import active_set
+from hushsplat.engines.webgpu.active_set import MOST_NEWCOMERS, TILE
 from hushsplat.methods import configure
 from hushsplat.scenes import scene_argument
 from hushsplat.spec.settings import ActiveSetSettings, DenoiserSettings
 from hushsplat.stream import Stream
-from hushsplat.synth import walk_track
+from hushsplat.synth import room_and_garden, walk_track
+from hushsplat.types.camera import Camera
 from hushsplat.types.errors import DenoiseError, EngineError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.metrics import psnr
@@ -30,15 +35,62 @@ def members(gpu, state, period: int) -> np.ndarray:
     return (won_in > 0) & (state.frame - won_in < period)
 
 
-def test_hush_comes_near_to_reference_with_few_members(gpu) -> None:
+class PlainSet:
+    """The set once more in numpy: who is drawn in each frame, by the winners of the cpu engine."""
+
+    def __init__(self, gaussians: Gaussians, period: int) -> None:
+        self.gaussians, self.period, self.frame = gaussians, period, 0
+        self.won_in = np.full(len(gaussians), -period)
+        self.on_cpu = engine("cpu").upload(gaussians)
+
+    def drawn(self, camera: Camera) -> np.ndarray:
+        """The Gaussians of the next frame."""
+        seen = engine("cpu").sample(self.on_cpu, camera, Noise(frame=self.frame), OPTIONS).primitive_id[0]
+        rows, columns = np.nonzero((seen >= 0) & (self.frame - self.won_in[seen] >= self.period))
+        newcomers, pixels = np.zeros((2, -(-camera.height // TILE), -(-camera.width // TILE)))
+        np.add.at(newcomers, (rows // TILE, columns // TILE), 1)
+        np.add.at(pixels, tuple(np.indices(seen.shape) // TILE), 1)
+        self.won_in[seen[seen >= 0]] = self.frame
+        center = (self.gaussians.means - camera.position) @ camera.world_from_camera[:3, :3]
+        place = center[:, :2] / np.maximum(center[:, 2:], OPTIONS.near) * (camera.fx, camera.fy) + (
+            camera.cx,
+            camera.cy,
+        )
+        tile = (np.clip(place, 0, (camera.width - 1, camera.height - 1)) // TILE).astype(int)
+        is_member = self.frame - self.won_in < self.period
+        self.frame += 1
+        return is_member | (newcomers > MOST_NEWCOMERS * pixels)[tile[:, 1], tile[:, 0]]
+
+
+@pytest.mark.parametrize("columns", [2, 3], ids=["surfels", "ellipsoids"])
+def test_a_moving_stream_with_stops_is_the_plain_blend_of_its_members(exact_gpu, columns: int) -> None:
+    surfels = room_and_garden(1000, sh_degree=3)
+    thickness = 0.4 * surfels.scales.min(axis=1, keepdims=True)
+    gaussians = surfels if columns == 2 else replace(surfels, scales=np.hstack([surfels.scales, thickness]))
+    scene, plain, state = exact_gpu.upload(gaussians), PlainSet(gaussians, period=6), None
+    track, place, errors, shares = walk_track(width=40, height=27), 100, [], []
+    for frame in range(64):
+        place += 0 if 20 <= frame < 28 or 45 <= frame < 50 else 1
+        drawn, hush = plain.drawn(track.camera(place)), configure("hush", settings=ActiveSetSettings(period=6))
+        image, state = exact_gpu.draw_active_set(hush, scene, track.camera(place), Noise(frame=frame), state, OPTIONS)
+        expected = twin_active_set.blend(gaussians, track.camera(place), drawn, OPTIONS.background)
+        errors.append(np.abs(image.numpy().color - expected.color).max(axis=-1))
+        shares.append(drawn.mean())
+    found = np.array(errors)  # measured: at most 7e-5; a winner or two equal depths on another driver may differ
+    assert (found > 1e-3).mean() < 1e-4 and (found > 1e-4).mean() < 1e-3
+    assert shares[0] == 1 and np.median(shares) < 0.3
+
+
+def test_hush_is_near_to_reference_from_the_first_frame_on(gpu) -> None:
+    """Also after a cut: all Gaussians are drawn where the members show too little."""
     scene, settings = gpu.upload(demo()), ActiveSetSettings(period=16)
     stream = Stream(gpu, scene, [configure("hush", settings=settings), "reference"], options=OPTIONS)
     quality = []
-    for frame in range(14):
-        found, expected = (image.numpy() for image in stream.step(TRACK.camera(100 + frame)).images)
+    for place in (*range(100, 112), 200, 201):
+        found, expected = (image.numpy() for image in stream.step(TRACK.camera(place)).images)
         quality.append(psnr(found.color, expected.color))
-    assert quality[0] > 28  # measured: 29.6
-    assert min(quality[8:]) > 37 and quality[-1] > 40  # measured: 38.8 and 41.8; 61 at 400 px
+    assert quality[0] > 60 and quality[12] > 60  # measured: 100 (nothing differs) and 74
+    assert min(quality) > 40  # measured: 43.6; 24 without that
     assert members(gpu, stream.states[0], 16).mean() < 0.3
     hit = expected.alpha > 0.9
     np.testing.assert_allclose(found.alpha[hit], expected.alpha[hit], atol=0.1)
@@ -74,16 +126,21 @@ def test_frames_are_counted_from_the_beginning_again(gpu) -> None:
     assert psnr(*pictures) > 50  # not equal: the order within a bucket is not given
 
 
-def test_only_members_are_drawn(gpu) -> None:
-    """With a period of one frame the winners of that frame alone; measured: 23 and 35 dB."""
+def test_only_members_are_drawn_where_few_newcomers_win(gpu, monkeypatch) -> None:
+    """With a period of one frame all winners are new: all are drawn, or if never, the winners of that frame alone."""
     scene, quality = gpu.upload(demo()), []
+    everything, _ = gpu.draw_active_set(
+        configure("hush", settings=ActiveSetSettings(period=1)), scene, TRACK.camera(100), Noise(), None, OPTIONS
+    )
+    expected = gpu.render(scene, TRACK.camera(100), "reference", OPTIONS).numpy()
+    assert psnr(everything.numpy().color, expected.color) > 60
+    monkeypatch.setattr(active_set, "MOST_NEWCOMERS", 2.0)
     for period in (1, 16):
         stream = Stream(gpu, scene, [configure("hush", settings=ActiveSetSettings(period=period))], options=OPTIONS)
         for _ in range(6):
             image = stream.step(TRACK.camera(100)).images[0]
-        expected = gpu.render(scene, TRACK.camera(100), "reference", OPTIONS).numpy()
         quality.append(psnr(image.numpy().color, expected.color))
-    assert quality[0] + 5 < quality[1]
+    assert quality[0] + 5 < quality[1]  # measured: 23 and 35 dB
 
 
 def test_a_set_of_another_scene_starts_anew_and_another_size_keeps_it(gpu) -> None:

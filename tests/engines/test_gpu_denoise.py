@@ -1,5 +1,6 @@
 """The gpu engine's denoisers over a longer stream, as the torch engine defines them."""
 
+from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
@@ -19,18 +20,21 @@ MOST = 1e-4
 STILL = (*range(20, 28), *range(45, 50))
 
 
-@pytest.mark.parametrize("method", ["paper", "temporal-zero-shot"])
+@pytest.mark.parametrize("method", ["paper", "paper-zero-shot", "temporal", "temporal-zero-shot"])
 def test_a_moving_stream_with_stops_is_as_the_torch_engine_has_it(exact_gpu, method: str) -> None:
+    """Picture, views and state of every frame; `paper` and `temporal` read a payload. Measured: 2e-5, of the gate."""
     denoiser, torch = configure(method, weights=random_weights()), engine("torch")
     state = expected = None
-    errors, drifts = [], []
+    errors: dict[str, list[float]] = defaultdict(list)
     for observation, camera in noisy_walk(64, 40, 27, still=STILL):
-        image, state = exact_gpu.denoise(denoiser, observation, camera, state, RenderOptions())
-        wanted, expected = torch.denoise(denoiser, observation, camera, expected, RenderOptions())
-        drifts.append(np.abs(image.numpy().color - wanted.numpy().color))
-        errors.append(np.abs(state.numpy().values - expected.numpy().values)[..., :14])
-    assert np.max(drifts) < MOST  # measured: 8e-6
-    assert np.max(errors) < MOST
+        image, state = exact_gpu.denoise(denoiser, observation, camera, state, RenderOptions(), with_views=True)
+        wanted, expected = torch.denoise(denoiser, observation, camera, expected, RenderOptions(), with_views=True)
+        found, made = image.numpy(), wanted.numpy()
+        pairs = {"picture": (found.color, made.color), "state": (state.numpy().values, expected.numpy().values)}
+        pairs |= {name: (found.views[name], made.views[name]) for name in VIEWS}
+        for name, (one, other) in pairs.items():
+            errors[name].append(np.max(np.abs(one - other) / np.maximum(np.abs(other), 1)))
+    assert {name: each for name, each in errors.items() if max(each) >= MOST} == {}
 
 
 def test_every_view_is_given_and_has_the_size_of_the_picture(exact_gpu) -> None:

@@ -96,7 +96,7 @@ def test_the_order_of_centres_has_the_winners_of_the_cpu_engine(gpu, exact_gpu, 
 
 @KINDS
 def test_plane_depth_has_nearly_the_winners_of_the_cpu_engine(gpu, columns: int) -> None:
-    for view in view_cameras(24, width=800, height=532)[3:12:8]:  # measured: 0.997; 0.995 at 640×424
+    for view in view_cameras(24, width=800, height=532)[3::9]:  # measured: 0.9966 and more
         assert same_winners(gpu, demo(columns), view, Noise()) >= PLANE_WINNERS
 
 

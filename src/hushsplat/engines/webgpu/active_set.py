@@ -2,17 +2,19 @@
 
 Each frame the stochastic raster draws all Gaussians once; winners are marked with the frame's number. The members,
 marked within the last `period` frames, are culled, ordered by 262,144 buckets of depth and blended like `reference`.
+A fragment wins with its weight in the blend, so the share of a tile's pixels whose winner was no member before tells
+what the members miss there; where it is large (first frame, cut, border of a turn) all Gaussians of the tile are drawn.
 `sorted` and `discovery="everything"` blend all Gaussians. Hardware blending knows no weights: `prune`, `stop`,
-`reach_px`, `ellipse_error` and `parallax_px` have no effect here.
+`reach_px`, `ellipse_error` and `parallax_px` have no effect here, nor has `first_samples`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from hushsplat.engines.webgpu.device import Buffer, groups_of
-from hushsplat.engines.webgpu.handles import GpuImage
-from hushsplat.engines.webgpu.raster import ROW_GROUPS, Members, Rasterizer
+from hushsplat.engines.webgpu.device import Buffer, Device, groups_of, tiles_of
+from hushsplat.engines.webgpu.handles import GpuImage, GpuVisibility
+from hushsplat.engines.webgpu.raster import Members, Rasterizer
 from hushsplat.engines.webgpu.scene import GpuScene
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.settings import ActiveSetSettings
@@ -22,6 +24,8 @@ from hushsplat.types.errors import DenoiseError, EngineError
 from hushsplat.types.options import Noise, RenderOptions
 
 FRAMES = 65535  # as lib_frames.wgsl
+TILE = 32  # px, as lib_frames.wgsl
+MOST_NEWCOMERS = 1 / 32  # of a tile's pixels, more and all its Gaussians are drawn; ours: docs/gpu.md
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,20 +71,37 @@ def draw(
         return rasterizer.blend(scene, camera, options), ActiveState(denoiser.name, camera, scene, 1, None)
     if state is not None and (state.scene is not scene or state.won_in is None):
         state = None
+    before = None if state is None else state.won_in
     frame = 1 if state is None else state.frame % FRAMES + 1
-    samples = settings.first_samples if state is None else 1
-    seen = rasterizer.sample(scene, camera, replace(noise, samples=samples), options)
-    won_in, pixels = device.buffer(2 * scene.count), camera.width * camera.height
-    marking = device.uniform("mark", "Marking", pixels=pixels, frame=frame)
-    groups = groups_of(pixels, 256)
-    grid = (min(groups, ROW_GROUPS), groups_of(groups, ROW_GROUPS))
+    seen = rasterizer.sample(scene, camera, replace(noise, samples=1), options)
+    members = marked(device, seen, camera, before, frame, settings.period)
+    image = rasterizer.blend(scene, camera, options, members=members)
+    return image, ActiveState(denoiser.name, camera, scene, frame, members.won_in)
+
+
+def marked(
+    device: Device, seen: GpuVisibility, camera: Camera, before: Buffer | None, frame: int, period: int
+) -> Members:
+    """The members with those that were seen in this frame; `before` it they were these, None: nobody."""
+    won_in, nothing = device.buffer(2 * len(seen.ids)), device.buffer(16)
+    newcomers = device.buffer(4 * groups_of(camera.width, TILE) * groups_of(camera.height, TILE))
+    membership = device.uniform(
+        "mark",
+        "Membership",
+        width=camera.width,
+        height=camera.height,
+        frame=frame,
+        period=period,
+        is_first=before is None,
+        most=MOST_NEWCOMERS,
+    )
     with device.work() as work:
-        if state is None or state.won_in is None:
+        work.clear(newcomers)
+        if before is None:
             work.clear(won_in)
         else:
-            work.copy(state.won_in, won_in)
-        for place in seen.place:
-            work.run(device.compute("mark"), grid, marking=marking, place=place, won_in=won_in)
-    membership = device.uniform("cull", "Membership", frame=frame, period=settings.period)
-    image = rasterizer.blend(scene, camera, options, members=Members(membership, won_in))
-    return image, ActiveState(denoiser.name, camera, scene, frame, won_in)
+            work.copy(before, won_in)
+        bound = {"membership": membership, "place": seen.place[0], "won_before": before or nothing}
+        bound |= {"won_in": won_in, "newcomers": newcomers}
+        work.run(device.compute("mark"), tiles_of(camera.width, camera.height), **bound)
+    return Members(membership, won_in, newcomers)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hushsplat.engines.webgpu.denoise import settings_uniform, step_uniform
-from hushsplat.engines.webgpu.device import Buffer, Device, Work, groups_of
+from hushsplat.engines.webgpu.device import Buffer, Device, Work, tiles_of
 from hushsplat.engines.webgpu.handles import GpuImage, GpuObservation, read_plane
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.settings import MeanSettings, StTaaSettings, SvgfSettings, TaaSettings
@@ -67,7 +67,7 @@ def step(
     forward, far_depth = isinstance(settings, StTaaSettings), getattr(settings, "far_depth", 1.0)
     parts |= {"step": step_uniform(device, camera, state, settings.static_tolerance, far_depth, forward)}
     parts |= {"state_before": device.buffer(16) if state is None else state.kept}
-    tiles = (groups_of(camera.width, 16), groups_of(camera.height, 16))
+    tiles = tiles_of(camera.width, camera.height)
     with device.work() as work:
         if isinstance(settings, StTaaSettings):
             parts |= _splat(device, work, tiles, parts, pixels, has_history=state is not None)

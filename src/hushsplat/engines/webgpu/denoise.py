@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float32
 from numpy import ndarray as Array
 
-from hushsplat.engines.webgpu.device import Buffer, Device, groups_of
+from hushsplat.engines.webgpu.device import Buffer, Device, tiles_of
 from hushsplat.engines.webgpu.handles import GpuImage, GpuObservation, read_plane
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.settings import DenoiserSettings
@@ -100,7 +100,7 @@ def step(
         "shown_before": nothing if state is None else state.shown,
         **{"history": history, "motion_px": motion, "state": kept, "shown": shown, "details": details},
     }
-    tiles = (groups_of(camera.width, 16), groups_of(camera.height, 16))
+    tiles = tiles_of(camera.width, camera.height)
     with device.work() as work:
         work.run(device.compute("pyramid"), tiles, **parts)
         work.run(device.compute("reproject"), tiles, **parts)

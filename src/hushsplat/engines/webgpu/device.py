@@ -284,8 +284,9 @@ class Device:
 
     @property
     def held_bytes(self) -> int:
-        """Of all buffers, those that wait for their next use too."""
-        return sum(size * (len(pool.used) + len(pool.waiting)) for size, pool in self._pools.items())
+        """Of all buffers, those that wait for their next use and the staging buffer too."""
+        staging = 0 if self._staging is None else self._staging.size
+        return staging + sum(size * (len(pool.used) + len(pool.waiting)) for size, pool in self._pools.items())
 
     def buffer(self, size: int) -> Buffer:
         """Memory of so many bytes, its content undefined."""
@@ -411,6 +412,11 @@ def reported(adapter: Adapter) -> Iterator[None]:
 def groups_of(count: int, size: int) -> int:
     """Workgroups of this size for so many threads."""
     return -(-count // size)
+
+
+def tiles_of(width: int, height: int) -> tuple[int, int]:
+    """Workgroups of 16×16 px for a picture."""
+    return groups_of(width, 16), groups_of(height, 16)
 
 
 def _cause(error: Exception) -> str:

@@ -142,6 +142,11 @@ class GpuEngine:
         finally:
             self._rasterizer.fragments = None
 
+    @property
+    def held_bytes(self) -> int:
+        """Of the GPU's memory: all buffers and textures, those that wait for their next use too."""
+        return self.device.held_bytes + self._rasterizer.target_bytes
+
     def finish(self) -> None:
         """Block until the GPU is done."""
         with reported(self.adapter):

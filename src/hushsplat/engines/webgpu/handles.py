@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float32, Int32, UInt8
 from numpy import ndarray as Array
 
-from hushsplat.engines.webgpu.device import Buffer, Device, groups_of, reported
+from hushsplat.engines.webgpu.device import Buffer, Device, reported, tiles_of
 from hushsplat.types.image import Image
 from hushsplat.types.observation import Observation, Visibility
 
@@ -48,7 +48,7 @@ class GpuImage:
 
     def pixels(self) -> UInt8[Array, "h w 3"]:
         """The colours as bytes, packed on the GPU: a quarter of what float32 takes to read back."""
-        device, tiles = self.device, (groups_of(self.width, 16), groups_of(self.height, 16))
+        device, tiles = self.device, tiles_of(self.width, self.height)
         with reported(device.adapter):
             size = device.uniform("present", "Size", width=self.width, height=self.height)
             rgba8 = device.buffer(4 * self.width * self.height)

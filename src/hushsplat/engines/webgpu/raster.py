@@ -10,7 +10,7 @@ import numpy as np
 import wgpu
 from numpy import ndarray as Array
 
-from hushsplat.engines.webgpu.device import Buffer, Device, Indirect, Part, Pass, Work, declared, groups_of
+from hushsplat.engines.webgpu.device import Buffer, Device, Indirect, Part, Pass, Work, declared, groups_of, tiles_of
 from hushsplat.engines.webgpu.handles import GpuImage, GpuObservation, GpuVisibility
 from hushsplat.engines.webgpu.scene import GpuScene, Page
 from hushsplat.spec.sampling import TABLE_SIZE, key_salt, level_table, sequence_index
@@ -25,9 +25,9 @@ SORTED = 262_144  # buckets of depth of a blended picture
 FOOTPRINTS = 1 << 19  # that are blended in one round
 FOOTPRINT_BYTES = 68  # as lib_stored.wgsl
 ARGUMENT_BYTES, GROUPS_AT = 256, 20  # of a round, as lib_arguments.wgsl, and where its workgroups are
+TEXEL_BYTES = {"r32uint": 4, "depth32float": 4, "rgba16float": 8, "rgba32float": 16}
 COUNTED_ROUNDS = 1024  # in which Gaussians are drawn while fragments are counted: the depth test sees each before
 NOTHING = 0xFFFFFFFF
-ROW_GROUPS = 32_768  # workgroups along x before a dispatch becomes two-dimensional
 LESS_DEEP = {"format": "depth32float", "depth_write_enabled": True, "depth_compare": "greater"}  # near / z: reverse
 ANY_DEPTH = {"format": "depth32float", "depth_write_enabled": False, "depth_compare": "always"}
 
@@ -46,10 +46,11 @@ class Ordered:
 
 @dataclass(frozen=True)
 class Members:
-    """Which Gaussians are drawn: those that won a pixel lately."""
+    """Which Gaussians are drawn: those that won a pixel lately, and all in tiles with many new winners."""
 
-    uniform: Buffer  # frame and period
+    uniform: Buffer  # as lib_frames.wgsl has it
     won_in: Buffer  # the frame in which each Gaussian won last, 16 bits
+    newcomers: Buffer  # pixels of each tile whose winner was no member before this frame
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Rasterizer:
         device, seed = self.device, int(noise.seed)
         view = self._view(scene, camera, options, NEAR_TO_FAR)
         drawn, depth = (self._target(camera, pixels) for pixels in ("r32uint", "depth32float"))
-        tiles = _tiles(camera)
+        tiles = tiles_of(camera.width, camera.height)
         plane = 4 * camera.width * camera.height
         winners: tuple[list[Buffer], list[Buffer]] = ([], [])
         by_center = options.order == "center"
@@ -158,7 +159,9 @@ class Rasterizer:
                 with work.render("blend", [_attachment(each, 0, load) for each in (colors, depths)]) as drawing:
                     self._draw(work, drawing, step, **bound)
             bound = {"view": view, "colors": colors.create_view(), "depths": depths.create_view()}
-            work.run(device.compute("blended"), _tiles(camera), **bound, picture=picture, alpha=alpha)
+            work.run(
+                device.compute("blended"), tiles_of(camera.width, camera.height), **bound, picture=picture, alpha=alpha
+            )
         self._add("blend", counter)
         return GpuImage(device, camera.width, camera.height, picture, alpha, has_depth=with_depth)
 
@@ -194,7 +197,7 @@ class Rasterizer:
                     bound = {"view": view, "page": page.uniform, "turn": turn, "fixed": page.fixed, "sh": page.sh}
                     bound |= {"payload": page.payload or nothing, "place": place, "depth": depth}
                     bound |= {"observed": observed, "alpha": alpha, "neural_view": neural_view or device.buffer(16)}
-                    work.run(step, _tiles(camera), **bound)
+                    work.run(step, tiles_of(camera.width, camera.height), **bound)
         return GpuObservation(device, camera.width, camera.height, observed, alpha, neural_view)
 
     def visibility_from(self, visibility: Visibility, scene: GpuScene) -> GpuVisibility:
@@ -236,9 +239,10 @@ class Rasterizer:
             bound = {"view": view, "page": page.uniform, "seen": seen}
             work.run(device.compute("chunks"), (groups_of(page.chunks, 256), 1), **bound, bounds=page.bounds)
             bound |= {"fixed": page.fixed, "bucket": bucket, "histogram": histogram}
-            bound |= {"membership": device.buffer(16), "won_in": device.buffer(16)}
+            nothing = device.buffer(16)
+            bound |= {"membership": device.buffer(32), "won_in": nothing, "newcomers": nothing}
             if members is not None:
-                bound |= {"membership": members.uniform, "won_in": members.won_in}
+                bound |= {"membership": members.uniform, "won_in": members.won_in, "newcomers": members.newcomers}
             work.run(cull, Indirect(seen, 0), **bound)
             found.append({"page": page.uniform, "seen": seen, "bucket": bucket})
         filled = groups_of(total, rounds) if buckets == SORTED else 0  # what is blended ends early if few are drawn
@@ -307,14 +311,15 @@ class Rasterizer:
             made[pixels, use] = self.device.texture(*size, pixels)
         return made[pixels, use]
 
+    @property
+    def target_bytes(self) -> int:
+        """Of the textures."""
+        made = self._targets[1]
+        return sum(TEXEL_BYTES[pixels] * target.size[0] * target.size[1] for (pixels, _), target in made.items())
+
     def release_memory(self) -> None:
         """Free the textures."""
         self._targets = (None, {})
-
-
-def _tiles(camera: Camera) -> tuple[int, int]:
-    """Workgroups of 16×16 px."""
-    return groups_of(camera.width, 16), groups_of(camera.height, 16)
 
 
 def _attachments(drawn: Any, depth: Any, load: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:

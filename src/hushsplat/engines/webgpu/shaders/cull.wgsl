@@ -4,12 +4,7 @@
 
 override BUCKETS: u32 = 1024u;
 override BY_CENTER: bool = false;  // else by the nearest point of the footprint
-override MEMBERS: bool = false;    // only Gaussians that have won a pixel lately
-
-struct Membership {
-    frame: u32,  // of this frame
-    period: u32, // frames that a member stays after it has won
-}
+override MEMBERS: bool = false;    // only Gaussians that have won a pixel lately, and all where many newcomers win
 
 @group(0) @binding(0) var<uniform> view: View;
 @group(0) @binding(1) var<uniform> page: Page;
@@ -19,10 +14,19 @@ struct Membership {
 @group(0) @binding(5) var<storage, read_write> histogram: array<atomic<u32>>;
 @group(0) @binding(6) var<uniform> membership: Membership;
 @group(0) @binding(7) var<storage, read> won_in: array<u32>;        // as lib_frames says
+@group(0) @binding(8) var<storage, read> newcomers: array<u32>;     // pixels of each tile
 
-fn is_member(place: u32) -> bool {
-    let won = (won_in[place / 2u] >> frame_shift(place)) & FRAMES;
-    return won != 0u && (membership.frame + FRAMES - won) % FRAMES < membership.period;
+// A member, or in a tile of which the members show too little.
+fn is_wanted(index: u32) -> bool {
+    let place = page.base + index;
+    if (is_recent(won_in[place / 2u] >> frame_shift(place))) {
+        return true;
+    }
+    let c = rotated(mean_of(index) - vec3f(view.eye_x, view.eye_y, view.eye_z));
+    let px = vec2f(view.fx * c.x, view.fy * c.y) / max(c.z, view.near) + vec2f(view.cx, view.cy);
+    let tile = tile_of(px);
+    let covered = min(vec2u(membership.width, membership.height) - TILE * tile, vec2u(TILE));
+    return f32(newcomers[tile_index(tile)]) > membership.most * f32(covered.x * covered.y);
 }
 
 @compute @workgroup_size(256)
@@ -32,7 +36,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
         return;
     }
     var f: Footprint;
-    if ((MEMBERS && !is_member(page.base + index)) || !project(index, &f)) {
+    if ((MEMBERS && !is_wanted(index)) || !project(index, &f)) {
         bucket[index] = BUCKETS;
         return;
     }

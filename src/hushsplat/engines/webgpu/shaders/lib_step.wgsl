@@ -33,8 +33,12 @@ fn usable(seen: vec4f) -> vec4f {
     return select(vec4f(0.0), vec4f(seen.rgb, max(seen.a, 0.0)), fine);
 }
 
+fn luma(c: vec3f) -> f32 {
+    return 0.25 * c.r + 0.5 * c.g + 0.25 * c.b;
+}
+
 fn ycocg_from_rgb(c: vec3f) -> vec3f {
-    return vec3f(0.25 * c.r + 0.5 * c.g + 0.25 * c.b, 0.5 * c.r - 0.5 * c.b, -0.25 * c.r + 0.5 * c.g - 0.25 * c.b);
+    return vec3f(luma(c), 0.5 * c.r - 0.5 * c.b, -0.25 * c.r + 0.5 * c.g - 0.25 * c.b);
 }
 
 fn rgb_from_ycocg(c: vec3f) -> vec3f {

@@ -3,10 +3,6 @@
 
 const WEIGHT_FLOOR: f32 = 1e-2;  // added to the scale of the edge stopping weights: no division by 0
 
-fn luma(color: vec3f) -> f32 {
-    return 0.25 * color.r + 0.5 * color.g + 0.25 * color.b;
-}
-
 fn place(px: vec2i, size: vec2i) -> i32 {
     let inside = clamp(px, vec2i(0), size - 1);
     return inside.y * size.x + inside.x;

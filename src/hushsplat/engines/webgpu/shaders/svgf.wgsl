@@ -39,9 +39,9 @@ fn each_pixel(px: vec2i, size: vec2i, at: i32) {
         depth = nearest_depth(px, size);
     }
     let color = usable(observed[at]).rgb;
-    let luma = 0.25 * color.r + 0.5 * color.g + 0.25 * color.b;
-    var mean = vec4f(color, luma);
-    var second = luma * luma;
+    let own = luma(color);
+    var mean = vec4f(color, own);
+    var second = own * own;
     var frames = 1.0;
     if (step.has_history == 1u) {
         var to = Moved(vec2f(0.0), depth);
