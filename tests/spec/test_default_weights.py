@@ -1,20 +1,25 @@
 """The weights of the package: they load, and they denoise better than no weights."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from drawing import denoise_step, observe, render_reference, uploaded
 
 from hushsplat import synth
 from hushsplat.io.weights import default_weights
-from hushsplat.spec.settings import DenoiserSettings
+from hushsplat.spec.settings import PAPER, DenoiserSettings
 from hushsplat.spec.weights import DenoiserWeights
 
 FRAMES, LAST = 40, 8
 
 
-@pytest.fixture(scope="module")
-def weights() -> DenoiserWeights:
-    return default_weights("temporal")
+BASES = {"paper": PAPER, "temporal": DenoiserSettings()}
+
+
+@pytest.fixture(scope="module", params=BASES)
+def learned(request: pytest.FixtureRequest) -> tuple[DenoiserWeights, DenoiserSettings]:
+    return default_weights(request.param), BASES[request.param]
 
 
 @pytest.fixture(scope="module")
@@ -33,24 +38,25 @@ def psnr(pictures, expected):
     return -10 * np.log10(np.mean(errors))
 
 
-def denoised(stream, weights, **options):
+def denoised(stream, learned):
     cameras, observations, _ = stream
+    weights, base = learned
+    settings = replace(base, zero_shot=True)
     state, shown = None, []
     for camera, observation in zip(cameras, observations, strict=True):
-        settings = DenoiserSettings(zero_shot=True, **options)
         frame, state = denoise_step(observation, camera, state, weights=weights, settings=settings)
         shown.append(frame.color)
     return shown[-LAST:]
 
 
-def test_moving_picture_is_far_better_than_raw(stream, weights):
+def test_moving_picture_is_far_better_than_raw(stream, learned):
     raw = psnr([observation.color for observation in stream[1][-LAST:]], stream[2])
-    assert psnr(denoised(stream, weights), stream[2]) > raw + 6
+    assert psnr(denoised(stream, learned), stream[2]) > raw + 6
 
 
-def test_static_picture_nears_the_mean_of_all_frames(weights):
+def test_static_picture_nears_the_mean_of_all_frames(learned):
     scene, camera = uploaded(synth.room_and_garden(20_000, seed=5)), synth.home_camera(96, 64)
     observations = [observe(scene, camera, frame) for frame in range(64)]
     mean = np.mean([observation.color for observation in observations], axis=0)
-    shown = denoised(([camera] * 64, observations, None), weights)
+    shown = denoised(([camera] * 64, observations, None), learned)
     assert psnr(shown[-1:], [mean]) > 30
