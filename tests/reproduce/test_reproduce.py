@@ -39,7 +39,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Size:
         views=1,
         fps=30.0,
         rounds=1,
-        ablation_metrics=("psnr",),
+        figure_metrics=("psnr",),
     )
     monkeypatch.setitem(command.SIZES, "small", size)
     monkeypatch.setattr("hushsplat.evaluation.experiments.CONVERGENCE_FRAMES", (1, 4))

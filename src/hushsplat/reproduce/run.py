@@ -192,7 +192,7 @@ class Reproduction:
         """Those of the size, as far as they can be computed here."""
         moving = experiment not in ("static", "convergence")
         found = usable_metrics(None, self.lpips, moving)
-        asked = self.size.ablation_metrics if experiment == "ablation" else self.size.metrics
+        asked = self.size.figure_metrics if experiment in ("ablation", "convergence") else self.size.metrics
         if asked is None:
             return found
         missing = {name: why for name, why in found.missing.items() if name in asked}

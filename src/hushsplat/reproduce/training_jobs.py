@@ -25,7 +25,7 @@ class Size:
     every: int | None = None  # so many-th frame of a track is scored; None: 30 a second
     frames: int | None = None  # of a track: at most so many are scored; None: all
     metrics: tuple[str, ...] | None = None  # None: all that can be computed
-    ablation_metrics: tuple[str, ...] | None = None  # the same of the ablation, which has many variants
+    figure_metrics: tuple[str, ...] | None = None  # the same of ablation and convergence, which score many pictures
     views: int | None = None  # still views of a scene: at most so many; None: all that are held out
     fps: float = 300.0  # of a track
     rounds: int = 3  # of timing
@@ -62,7 +62,7 @@ SIZES = {
         frames=40,
         views=6,
         metrics=("psnr", "ssim", "lpips_3dgs", "cvvdp"),
-        ablation_metrics=("psnr", "ssim"),
+        figure_metrics=("psnr", "ssim"),
     ),
     "medium": Size(
         "a night a scene on two cores: width 800, 500,000 surfels, all steps of stages 2 to 4",
