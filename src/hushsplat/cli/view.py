@@ -93,8 +93,9 @@ class View:
         streamed = streamed_file(self.scene) if self.lod is None else None
         if self.budget is not None and (streamed is None or self.budget < 1):
             raise HushsplatError("--budget is a number of Gaussians > 0 of a streamed SOG; leave it out.")
+        at_once = streamed is None and not is_large(self.scene)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as well as Ctrl-C does
-        if streamed is None and not is_large(self.scene):
+        if at_once:
             with status(f"reading {self.scene}", self.quiet):
                 scene = scene_argument(self.scene, self.lod)
                 up = "-y" if scene.is_own and self.up is None else self.up
