@@ -75,7 +75,7 @@ def test_new_scene_starts_without_history(entry: SceneEntry) -> None:
         session = Session(service, Unconnected())
         session.draw = Draw((Side("temporal-zero-shot"),))
         frames(session._renderer, session.draw, 5)
-        session.show(other)
+        session.show_file(other)
         found = frame(session._renderer, session.draw, 5)
         expected = frame(service.new_renderer(other), session.draw, 5)
         assert np.array_equal(found.pictures[0], expected.pictures[0])

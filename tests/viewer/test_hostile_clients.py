@@ -453,7 +453,7 @@ def test_what_cannot_shrink_is_refused(scene: Gaussians, tmp_path: Path) -> None
 
     with hushsplat.view(scene, port=0, options=ViewerOptions(max_memory_bytes=9_000)) as running:
         dropped, video = run(visit(running.url))
-        assert running._service.memory.held == 0 and running._service.files_open == 0
+        assert running._service.memory.held == 0 and len(running._service.dropped) == 0
     assert "a.splat: needs 0 MB" in dropped and "the video: needs 20 MB" in video
 
 

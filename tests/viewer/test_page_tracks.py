@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import time
 from pathlib import Path
 
 import av
@@ -21,6 +22,7 @@ from hushsplat.io.tracks import read_track, track_json, write_track
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.paths import dolly
 from hushsplat.types.track import Track
+from hushsplat.viewer.launch import Viewer
 
 DRAG = """async ([x, y]) => {
   for (let step = 0; step < 12; step += 1) {
@@ -336,10 +338,14 @@ def test_dropped_folders_give_their_scene_or_say_what_they_are(page: Page, scene
         assert said in scene_of(page, "folder", files)[0]
 
 
-def test_dropped_scene_is_there_after_loading_the_page_again(page: Page, scene: Gaussians, tmp_path: Path) -> None:
+def test_dropped_scene_is_there_after_loading_the_page_again(
+    page: Page, viewer: Viewer, scene: Gaussians, tmp_path: Path
+) -> None:
     save(scene.take(np.arange(500)), tmp_path / "part.ply")
     drop(page, "part.ply", (tmp_path / "part.ply").read_bytes())
     page.wait_for_function("() => hushsplat.panel.scene.gaussians === 500")
+    viewer._service.submit(lambda: time.sleep(3.0))  # the server is busy with a message when the page goes
+    page.evaluate("() => hushsplat.connection.send({ type: 'probe', request: 99, x: 0.5, y: 0.5 })")
     page.reload()
     page.wait_for_function("() => window.hushsplat?.panel.scene?.gaussians === 500")
     assert page.inner_text("#scene-name") == "part.ply"

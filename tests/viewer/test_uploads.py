@@ -21,14 +21,16 @@ import hushsplat
 from hushsplat.engines.base import engine
 from hushsplat.io.scenes.scene import save
 from hushsplat.io.tracks import track_from_json, track_json
+from hushsplat.types.errors import ViewError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.image import to_bytes
 from hushsplat.types.options import RenderOptions
 from hushsplat.types.paths import orbit
 from hushsplat.types.track import Track
+from hushsplat.viewer.dropped import KEPT_S
 from hushsplat.viewer.launch import Viewer
 from hushsplat.viewer.scene_entry import SceneEntry
-from hushsplat.viewer.service import KEPT_S, RenderService, ViewerOptions
+from hushsplat.viewer.service import RenderService, ViewerOptions
 
 SMALL = hushsplat.home_camera(96, 64)
 
@@ -331,6 +333,30 @@ def test_home_camera_is_level_for_any_up(viewer: Viewer) -> None:
     assert -pose[:3, 1] @ [0, 0, 1] > 0.5 and place["distance"] > 0
 
 
+def test_page_that_loads_again_has_its_dropped_scene_before_the_old_connection_has_gone(
+    limited_viewer: Viewer, cloud: Gaussians, tmp_path: Path
+) -> None:
+    save(cloud, tmp_path / "cloud.ply")
+
+    async def visit() -> None:
+        async with page(limited_viewer.url) as old:
+            assert await old.post("scene", (tmp_path / "cloud.ply").read_bytes(), name="cloud.ply") == (200, {})
+            key = (await old.next("scene"))[0]["file"]
+            again = f"{limited_viewer.url}{'&' if '?' in limited_viewer.url else '?'}file={key}"
+            async with page(again) as new:
+                assert (new.scene["name"], new.scene["file"]) == ("cloud.ply", key)
+                await old.socket.close()
+                async with page(limited_viewer.url) as other:
+                    status, answer = await other.post("scene", b"ply", name="second.ply")
+                    assert (status, "1 dropped scenes are open" in answer["error"]) == (400, True)
+                await new.send("close-file")
+                assert (await new.next("scene"))[0]["own"] is True
+            async with page(again) as late:
+                assert late.scene["own"] is True
+
+    run(visit())
+
+
 def test_dropped_scenes_are_kept_for_a_while_and_make_room(scene: Gaussians, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = SceneEntry.of(
         scene.take(np.arange(200)), "own", engine(), RenderOptions(), [("Home", hushsplat.home_camera(96, 64))]
@@ -338,16 +364,25 @@ def test_dropped_scenes_are_kept_for_a_while_and_make_room(scene: Gaussians, mon
     other = replace(entry, name="dropped")
     service = RenderService(entry, ViewerOptions(max_files=1))
     try:
+        dropped = service.dropped
         service.memory.pin(other, 1000, "dropped")
-        service.files_open = 1
-        service.kept.keep("key", other)
-        assert service.kept.take("another") is None and service.files_open == 1
-        assert service.kept.take("key") is other and service.kept.take("key") is None
-        assert service.files_open == 0  # whoever shows it counts it
-        service.files_open = 1
-        service.kept.keep("key", other)
+        key = dropped.add(other)
+        assert dropped.join("another") is None and dropped.join(key) is other and len(dropped) == 1
+        dropped.leave(key, keep=True)
+        with pytest.raises(ViewError, match="1 dropped scenes are open"), dropped.arriving("next.ply"):
+            pass  # one page still shows it
+        dropped.leave(key, keep=True)
+        assert dropped.join(key) is other
+        dropped.leave(key, keep=True)
         now = time.monotonic()
-        monkeypatch.setattr("hushsplat.viewer.service.time.monotonic", lambda: now + KEPT_S + 1)
-        assert service.kept.take("key") is None and service.files_open == 0 and service.memory.held == 0
+        monkeypatch.setattr("hushsplat.viewer.dropped.time.monotonic", lambda: now + KEPT_S + 1)
+        assert dropped.join(key) is None and len(dropped) == 0 and service.memory.held == 0
+        service.memory.pin(other, 1000, "dropped")
+        dropped.leave(dropped.add(other), keep=True)
+        with dropped.arriving("next.ply"):  # makes room
+            assert len(dropped) == 1 and service.memory.held == 0
+        service.memory.pin(other, 1000, "dropped")
+        dropped.leave(dropped.add(other), keep=False)
+        assert len(dropped) == 0 and service.memory.held == 0
     finally:
         service.close()

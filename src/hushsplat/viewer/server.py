@@ -157,9 +157,7 @@ class Server:
             return socket
         session = Session(self._service, connection)
         self._sessions[session.id] = session
-        kept = self._service.kept.take(request.query.get("file", ""))
-        if kept is not None:
-            session.show(kept)
+        session.show_file_again(request.query.get("file", ""))
         self._sockets.add(socket)
         try:
             await connection.send_json(hello_message(self._service, session.draw))
@@ -172,9 +170,8 @@ class Server:
             video = self._videos.pop(session.id, None)
             if video is not None:
                 await video.discard()
-            session.keep_file()
             await session.close()
-            self._service.kept.forget_old()
+            self._service.dropped.forget_old()
             if not self._sessions:
                 await self._service.release_memory()
         return socket
@@ -207,7 +204,7 @@ class Server:
         with session.uploading():
             entry = await read_dropped_scene(request, self._service)
         if session.id in self._sessions:  # it may have disconnected while the file was uploaded
-            session.show(entry)
+            session.show_file(entry)
             await session.send_scene()
         else:
             self._service.memory.release(entry)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 import tempfile
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -19,12 +18,12 @@ from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.types.errors import ViewError
 from hushsplat.types.options import RenderOptions
 from hushsplat.viewer.drawing import Drawing, ServiceClosed
+from hushsplat.viewer.dropped import DroppedScenes
 from hushsplat.viewer.frame_renderer import FrameRenderer
 from hushsplat.viewer.memory import MemoryBudget, default_budget
 from hushsplat.viewer.scene_entry import SceneEntry
 
 Result = TypeVar("Result")
-KEPT_S = 300.0  # a dropped scene after its page has gone
 
 
 @dataclass(frozen=True)
@@ -67,11 +66,10 @@ class RenderService:
         self.entry = entry  # the scene that the viewer was started with
         self.loading: str | None = None  # its name while it is read; `entry` is empty then
         self.options = options
-        self.files_open = 0
-        self.kept = KeptFiles(self)
         self._closing = False
         self.videos_running = 0  # pages do not refine their pictures beside one
         self.memory = MemoryBudget(options.max_memory_bytes or default_budget())
+        self.dropped = DroppedScenes(self.memory, options.max_files)
         self.drawing = Drawing()
         self._encoding = ThreadPoolExecutor(2, "hushsplat-encode")
         self._reading = ThreadPoolExecutor(1, "hushsplat-read")
@@ -117,11 +115,6 @@ class RenderService:
         with suppress(ServiceClosed):
             await self.draw(self.entry.engine.release_memory)
 
-    def close_file(self, entry: SceneEntry) -> None:
-        """Nobody shows a dropped scene any more."""
-        self.files_open -= 1
-        self.memory.release(entry)
-
     def check_open(self) -> None:
         """Raises when the viewer is closing: for long work in a thread."""
         if self._closing:
@@ -138,33 +131,6 @@ class RenderService:
         for pool in (self._videos, self._encoding, self._reading, self._preparing):
             pool.shutdown(wait=True, cancel_futures=True)
         self._folder.cleanup()
-
-
-class KeptFiles:
-    """Dropped scenes whose page has gone, for as long as it may take to load it again."""
-
-    def __init__(self, service: RenderService) -> None:
-        self._service = service
-        self._entries: dict[str, tuple[SceneEntry, float]] = {}  # by key: until when, the oldest first
-
-    def keep(self, key: str, entry: SceneEntry) -> None:
-        """A scene that counts as open until it is taken or forgotten."""
-        self._entries[key] = (entry, time.monotonic() + KEPT_S)
-
-    def take(self, key: str) -> SceneEntry | None:
-        """The scene of this key, if it is still there; whoever takes it shows it."""
-        self.forget_old()
-        entry, _ = self._entries.pop(key, (None, 0.0))
-        if entry is not None:
-            self._service.files_open -= 1
-        return entry
-
-    def forget_old(self, all_of_them: bool = False) -> None:
-        """Close those whose time is over, or all if their room is needed."""
-        for key, (entry, until) in list(self._entries.items()):
-            if all_of_them or until < time.monotonic():
-                del self._entries[key]
-                self._service.close_file(entry)
 
 
 async def _result_of(pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:

@@ -164,7 +164,7 @@ class Session:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
-        self.show(self.service.entry)
+        self.close_file(keep=True)
         self._last = None
         self.service.memory.release(self)
 
@@ -173,21 +173,25 @@ class Session:
         """Of the canvas; None before the first `look`."""
         return None if self._look is None else self._look.camera
 
-    def show(self, entry: SceneEntry) -> None:
-        """Show another scene from now on, without history."""
-        if self.entry is not self.service.entry:
-            self.service.close_file(self.entry)
-        self.file = None
-        if entry is not self.service.entry:
-            self.service.files_open += 1
-            self.file = secrets.token_urlsafe(16)
+    def show_file(self, entry: SceneEntry) -> None:
+        """Show a scene that was dropped on the page, without history."""
+        self.close_file()
+        self.file = self.service.dropped.add(entry)
         self.refine(entry)
 
-    def keep_file(self) -> None:
-        """The page has gone: keep its dropped scene for a while, it may only be loading again."""
+    def show_file_again(self, key: str) -> None:
+        """The page was loaded again: show the scene that it had, if it is still there."""
+        entry = self.service.dropped.join(key)
+        if entry is not None:
+            self.file = key
+            self.refine(entry)
+
+    def close_file(self, keep: bool = False) -> None:
+        """Show the viewer's own scene again; `keep` the dropped one for a while, its page may only be loading again."""
         if self.file is not None:
-            self.service.kept.keep(self.file, self.entry)
-            self.file, self.entry = None, self.service.entry
+            self.service.dropped.leave(self.file, keep)
+            self.file = None
+        self.refine(self.service.entry)
 
     def refine(self, entry: SceneEntry) -> None:
         """Go on with the same scene in another level of detail."""
@@ -260,7 +264,7 @@ class Session:
         elif isinstance(message, protocol.Walls):
             await self._answer_walls(message)
         elif isinstance(message, protocol.CloseFile):
-            self.show(self.service.entry)
+            self.close_file()
             await self.send_scene()
 
     async def send(self, message: dict[str, Any]) -> None:

@@ -38,18 +38,14 @@ async def read_dropped_scene(request: web.Request, service: RenderService) -> Sc
     limit = service.options.max_upload_bytes
     if limit == 0:
         raise ViewError("this viewer takes no files; start it with --max-upload-mb.")
-    service.kept.forget_old(all_of_them=service.files_open >= service.options.max_files)
-    if service.files_open >= service.options.max_files:
-        raise ViewError(f"{name}: {service.files_open} dropped scenes are open already; close one first.")
     path = service.new_file("")
-    service.files_open += 1  # from now on: files that arrive at the same time count each other
-    try:
-        await _receive(request, path, limit, name)
-        return await service.read(partial(_read_scene, path, name, service))
-    finally:
-        service.files_open -= 1  # the session that shows it counts it again, before anything else can run
-        path.unlink(missing_ok=True)
-        path.with_suffix(".splat").unlink(missing_ok=True)
+    with service.dropped.arriving(name):
+        try:
+            await _receive(request, path, limit, name)
+            return await service.read(partial(_read_scene, path, name, service))
+        finally:
+            path.unlink(missing_ok=True)
+            path.with_suffix(".splat").unlink(missing_ok=True)
 
 
 async def read_dropped_environment(request: web.Request, service: RenderService) -> Float32[Array, "h w 3"]:
