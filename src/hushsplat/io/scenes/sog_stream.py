@@ -22,9 +22,9 @@ from hushsplat.io.strict_json import Fields, parse_json_object
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.levels import NEAREST_SIZES
 
 LOD_META_BYTES_MAX = 16 << 20  # ours: a leaf takes 2 KiB and stands for 30,000 Gaussians
-NEAREST_SIZES = 0.4  # ours: most of a leaf that the camera is in is not nearer than this share of its size
 UNSEEN_SHARE = 0.1  # ours: what is beside or behind the picture counts so much, until one turns
 MAX_LEVELS = 64  # ours: each level halves the scene or more
 

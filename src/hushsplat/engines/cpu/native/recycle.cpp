@@ -1,11 +1,13 @@
 #include "recycle.h"
 
+#include <algorithm>
 #include <mutex>
 #include <new>
 #include <vector>
 
 #if !defined(_WIN32)
 #include <pthread.h>
+#include <unistd.h>
 #endif
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -17,8 +19,17 @@
 namespace hush {
 namespace {
 
-constexpr size_t kKeptBytes = 512u << 20;  // memory that waits for its next use, at most
 constexpr size_t kHugePage = 2u << 20;
+
+// Memory that waits for its next use, at most: a frame of 20 million Gaussians takes more than half a gigabyte.
+size_t most_kept() {
+    size_t most = 512u << 20;
+#if !defined(_WIN32)
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (pages > 0 && page > 0) most = std::max(most, (size_t)pages * (size_t)page / 16);
+#endif
+    return most;
+}
 
 std::align_val_t alignment(size_t bytes) { return std::align_val_t(bytes >= kHugePage ? kHugePage : 64); }
 
@@ -31,6 +42,7 @@ struct Pool {
     std::mutex mutex;
     std::vector<Block> waiting;
     size_t kept = 0;
+    const size_t most = most_kept();
 
     static Pool& instance() {
         static Pool* pool = new Pool;  // never destroyed: arrays may outlive the module
@@ -77,7 +89,7 @@ Recycled::~Recycled() {
         pool.kept += bytes_;
         // The oldest first: after a resize their size is not asked for any more.
         size_t count = 0;
-        for (; pool.kept > kKeptBytes; ++count) pool.kept -= pool.waiting[count].bytes;
+        for (; pool.kept > pool.most; ++count) pool.kept -= pool.waiting[count].bytes;
         const auto end = pool.waiting.begin() + (std::ptrdiff_t)count;
         dropped.assign(pool.waiting.begin(), end);
         pool.waiting.erase(pool.waiting.begin(), end);
