@@ -6,6 +6,7 @@
     python benchmarks/hush.py bonsai.splat --counts 100k 1M 10M --methods sorted hush --frames 12
     python benchmarks/hush.py synth:500k --methods hush --frames 2000 --every 200 --fps 30
     python benchmarks/hush.py synth:500k --methods raw hush --order pixel
+    python benchmarks/hush.py synth:500k --methods svgf-tuned hush --cut 16
 
 With --counts each scene is drawn with about so many Gaussians: neighbours are merged to have fewer, copies of the scene
 stand around it to have more; the track stays that of the scene as it is.
@@ -13,14 +14,14 @@ stand around it to have more; the track stays that of the scene as it is.
 A method may have changes after a colon: a preset (hush:fast) or settings (hush:discovery=stream/period=4).
 Every frame is drawn by each method in turn, so that other programs disturb all of them alike; trust the ratios. `cpu`
 is the time of all threads together, which a busy machine changes less than the wall time. Times are medians and PSNR
-is the mean from --first on, to `reference`, with --order pixel to `exact`; PSNR of the first frames is shown too,
-since each track begins with a cut.
+is the mean from --first on, to `reference`, with --order pixel to `exact`; PSNR of the first frames is shown too.
+They are those of a method that knows nothing yet, or with --cut N that has drawn N frames at the end of the track.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from statistics import median
 from time import perf_counter, process_time
@@ -47,14 +48,15 @@ def psnr(picture: np.ndarray, reference: np.ndarray) -> float:
     return float(-10 * np.log10(np.mean((picture.clip(0, 1) - reference.clip(0, 1)) ** 2) + 1e-12))
 
 
-def cameras(scene: NamedScene, fps: float, arguments: argparse.Namespace) -> Iterator[Camera]:
-    """The frames of the track at a frame rate and size, forth and back if there are not enough."""
+def cameras(scene: NamedScene, fps: float, arguments: argparse.Namespace) -> tuple[list[Camera], Iterator[Camera]]:
+    """Some frames of the track's end, and those that count, forth and back if there are not enough."""
     size = tuple(map(int, arguments.size.split("x")))
     track = named_track(arguments.track, scene).resampled(fps)
     first = min(round(arguments.skip_s * fps), max(len(track) - arguments.frames, 0))
     there = list(range(first, len(track)))
     path = (there + there[-2:0:-1]) * (1 + arguments.frames // max(len(there), 1))
-    return (track.camera(index).resized(*size) for index in path[: arguments.frames])
+    end = [track.camera(index).resized(*size) for index in range(len(track) - arguments.cut, len(track))]
+    return end, (track.camera(index).resized(*size) for index in path[: arguments.frames])
 
 
 def chosen(text: str) -> MethodLike:
@@ -139,12 +141,17 @@ class Row:
         return text
 
 
-def play(gaussians: Gaussians, views: Iterator[Camera], arguments: argparse.Namespace) -> None:
-    """All methods on one track, a line each."""
+def play(
+    gaussians: Gaussians, before: Iterable[Camera], views: Iterator[Camera], arguments: argparse.Namespace
+) -> None:
+    """All methods on one track, a line each, after frames that do not count."""
     drawn_on, options = engine("cpu"), RenderOptions(threads=arguments.threads, order=arguments.order)
     uploaded = drawn_on.upload(gaussians)
     limit = "exact" if arguments.order == "pixel" else "reference"
     rows = [Row(text, drawn_on, uploaded, options) for text in dict.fromkeys((limit, *arguments.methods))]
+    for camera in before:
+        for row in rows:
+            row.stream.step(camera)
     for frame, camera in enumerate(views):
         reference = rows[0].draw(camera)
         for row in rows[1:]:
@@ -170,6 +177,7 @@ def main() -> None:
     parser.add_argument("--size", default="1600x1064")
     parser.add_argument("--frames", type=int, default=16)
     parser.add_argument("--first", type=int, default=4, help="frame from which on time and PSNR count")
+    parser.add_argument("--cut", type=int, default=0, help="frames of the track's end that are drawn before")
     parser.add_argument("--skip-s", type=float, default=1.0, help="seconds of the track to leave out")
     parser.add_argument("--methods", nargs="+", default=["raw", "sorted", "hush"])
     parser.add_argument("--every", type=int, default=0, help="also print a line after so many frames")
@@ -185,7 +193,7 @@ def main() -> None:
                 print(
                     f"{name}, {len(drawn):,} Gaussians, {arguments.track} at {fps:g} fps, {arguments.size}", flush=True
                 )
-                play(drawn, cameras(scene, fps, arguments), arguments)
+                play(drawn, *cameras(scene, fps, arguments), arguments)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
 
 `resampled` is the control: the clean picture of the rest, resampled from frame to frame as the denoiser resamples its
 history. It has no noise and is never wrong about trust, so that its fall is the price of keeping colours at all;
-`limit` adds to it what the denoiser's own picture lacked at rest. PSNR is against `exact`, the mean of the stream.
+`limit` adds to it what the last method's own picture lacked at rest. PSNR is against the limit of each method:
+`exact`, the mean of the stream, for those that denoise it; `reference` for `hush`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import torch
 from hushsplat.engines.base import Scene, engine
 from hushsplat.engines.torch.reproject import fill_holes, move_pixels, resample
 from hushsplat.home import frame_scene
-from hushsplat.methods import configure
+from hushsplat.methods import ACTIVE, configure
 from hushsplat.scenes import scene_argument
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.settings import DenoiserSettings
@@ -31,7 +32,8 @@ from hushsplat.types.metrics import psnr
 from hushsplat.types.motion import CameraMotion
 from hushsplat.types.options import RenderOptions
 
-METHODS = ("svgf-tuned", "paper-zero-shot", "temporal-zero-shot")
+LIMITS = ("exact", "reference")
+METHODS = ("hush", "svgf-tuned", "paper-zero-shot", "temporal-zero-shot")
 
 
 def sideways(camera: Camera, depth: float, frames: int, pixels: float) -> list[Camera]:
@@ -61,9 +63,9 @@ def fall(
     found: dict[str, list[float]] = {each.name: [] for each in denoisers} | {"resampled": []}
     for before, here in zip([camera, *cameras], cameras, strict=False):
         frame = stream.step(here)
-        target = drawing.render(scene, here, "exact", options, with_depth=False).numpy().color
+        target, centers = (drawing.render(scene, here, limit, options).numpy().color for limit in LIMITS)
         for each, image in zip(denoisers, frame.images, strict=True):
-            found[each.name].append(psnr(image.numpy().color, target))
+            found[each.name].append(psnr(image.numpy().color, centers if each.name in ACTIVE else target))
         if before is not here:
             depth = fill_holes(torch.tensor(frame.observation.numpy().depth), far)
             motion = CameraMotion.between(before, here, 0.0)
