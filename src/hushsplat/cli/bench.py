@@ -35,12 +35,13 @@ from hushsplat.evaluation.bench import (
     spread,
     time_methods,
     torch_denoisers,
+    with_levels,
     with_random_payload,
 )
 from hushsplat.evaluation.roofline import Roofline, measure_peak, passes, rooflines
 from hushsplat.home import orbit_scene
 from hushsplat.io.captures.capture import load_capture
-from hushsplat.methods import DENOISERS, LEARNED, drawn_by
+from hushsplat.methods import BLENDED, DENOISERS, LEARNED, drawn_by
 from hushsplat.scenes import NamedScene, scene_argument
 from hushsplat.synth import walk_track
 from hushsplat.types.camera import Camera
@@ -49,10 +50,11 @@ from hushsplat.types.errors import HushsplatError
 DESCRIPTION = """Time the methods side by side.
 
 One frame of each in turn, all over again in every round.
-`raw` draws one sample per pixel: primitive, depth and colour. `reference` blends the colour.
+`raw` draws one sample per pixel: primitive, depth and colour, of a camera that turns. `reference` blends the colour.
 `temporal` is one step of that denoiser while the camera turns, `raw+temporal` the same with the frame it takes.
 A time is the median over the rounds, averaged over the cameras: those of the walk through our own scene, those of
 a capture, or those of an orbit. Ratios are what to trust; times depend on what else the machine does.
+With --levels the rows of `raw, levels` draw levels of detail; their PSNR is that of `reference` with and without.
 Beside a step of `temporal` stands its roofline: what its arithmetic and its bytes would take at this machine's peak.
 
 Examples of use:
@@ -63,6 +65,7 @@ Examples of use:
   hushsplat bench bonsai.splat --methods raw reference raw+temporal --payload
   hushsplat bench synth:500k --methods temporal-zero-shot --against torch --threads 0
   hushsplat bench synth:500k --engine gpu --denoisers --json > gpu.json     a GPU beside the CPU
+  hushsplat bench synth:20M --levels 15             raw with levels of detail, as the viewer moves
   hushsplat bench --json > bench.json               rows as flat records, and the machine
 """
 if TYPE_CHECKING:
@@ -88,6 +91,8 @@ class Bench:
     cameras: int = 6  # >= 1: how many, spread over the walk, the capture or the orbit
     capture: MaybePath = None  # cameras for scenes that are files: a capture, or a .json list of cameras
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
+    # > 0: also draw levels of detail, Gaussians so many px apart, as the viewer does while the camera moves (15 to 70)
+    levels: float = 0.0
     engine: EngineName = "cpu"  # gpu: its rows beside those of the cpu engine, in turn; auto: if there is a GPU
     adapter: MaybeText = None  # of the gpu engine: number or part of the name, see hushsplat info --engines
     isa: MaybeText = None  # instruction set of the engine; the best one if not said
@@ -100,6 +105,8 @@ class Bench:
         if self.adapter is not None and self.engine == "cpu":
             raise HushsplatError("--adapter is for the gpu engine, not for cpu; leave it out.")
         sizes = [_size(text) for text in self.sizes]
+        if not 0 <= self.levels < float("inf"):
+            raise HushsplatError(f"--levels must be at least 0, got {self.levels}.")
         if self.cameras < 1 or self.rounds < 1:
             raise HushsplatError(f"--cameras and --rounds must be at least 1, got {self.cameras} and {self.rounds}.")
         rows: list[Row] = []
@@ -134,12 +141,19 @@ class Bench:
         uploaded = drawn_on.upload(scene.gaussians)
         other = None if self.engine == "cpu" else chosen_engine(self.engine, self.adapter, fixed=True)
         beside = None if other is None or other.name == "cpu" else (other, other.upload(scene.gaussians))
+        leveled = None
+        if self.levels > 0:
+            with status(f"merging {scene.name}", self.quiet):
+                leveled = with_levels(Case(scene.name, drawn_on, uploaded, seen), scene.gaussians, self.levels)
         for size in sizes:
             case = Case(scene.name, drawn_on, uploaded, spread(seen, self.cameras, *size))
             cases = [] if beside is None else [Case(scene.name, *beside, case.cameras)]
             others = torch_denoisers(compared, self.weights) if self.against == "torch" else {}
-            plan = BenchPlan(methods, self.threads, self.rounds, self.weights, others, cases)
-            variants = (len(methods) + len(others)) * len(set(self.threads)) + len(methods) * len(cases)
+            coarse = None if leveled is None else replace(leveled, cameras=case.cameras)
+            plan = BenchPlan(methods, self.threads, self.rounds, self.weights, others, cases, coarse)
+            timed_twice = 0 if leveled is None else sum(name not in BLENDED for name in methods)
+            on_cpu = (len(methods) + len(others) + timed_twice) * len(set(self.threads))
+            variants = on_cpu + len(methods) * len(cases)
             text = f"timing {scene.name}, {case.cameras[0].width}×{case.cameras[0].height}"
             with progress_bar(text, len(case.cameras) * self.rounds * variants, self.quiet) as bar:
 
@@ -194,13 +208,15 @@ def _print_tables(rows: Sequence[Row], found: Sequence[Ratio]) -> None:
     about = _about()
     title = "hushsplat {version} on {cpu}, {cores} cores, {instruction_set}".format(**about)
     columns = ("scene", "Gaussians", "size", "method", "on", "ms per frame", "bytes per Gaussian", "per pixel")
-    times = Table(*columns, title=title)
+    coarse = any(row.levels_psnr for row in rows)
+    times = Table(*columns, *["dB of levels"] * coarse, title=title)
     for row in rows:
         size, held = f"{row.width}×{row.height}", f"{row.engine_bytes_per_gaussian:.1f}"
         kept = f"{row.bytes_per_pixel:.0f}" if row.bytes_per_pixel else ""
         time_ms = f"{row.median_ms:.1f}"
         on = row.adapter or f"{row.threads} thread{'s' * (row.threads > 1)}"
-        times.add_row(row.scene, f"{row.gaussians:,}", size, row.method, on, time_ms, held, kept)
+        lost = [f"{row.levels_psnr:.1f}" if row.levels_psnr else ""] * coarse
+        times.add_row(row.scene, f"{row.gaussians:,}", size, row.method, on, time_ms, held, kept, *lost)
     compared = Table("ratio", "scene", "size", "method", "threads", "value")
     for ratio in found:
         size, threads = f"{ratio.width}×{ratio.height}", str(ratio.threads or "")

@@ -16,6 +16,7 @@ from jaxtyping import Float64
 from numpy import ndarray as Array
 
 from hushsplat.engines.base import Engine, Scene
+from hushsplat.engines.cpu.engine import CpuEngine, CpuScene
 from hushsplat.engines.cpu.machine import default_threads, instruction_set
 from hushsplat.methods import (
     ACTIVE,
@@ -32,6 +33,8 @@ from hushsplat.stream import Stream
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError
 from hushsplat.types.gaussians import PAYLOAD_FLOATS, Gaussians
+from hushsplat.types.levels import Levels
+from hushsplat.types.metrics import psnr
 from hushsplat.types.options import Noise, RenderOptions
 
 METHODS = (
@@ -41,6 +44,7 @@ METHODS = (
     *DENOISERS,
     *(f"raw+{name}" for name in DENOISERS),
 )  # denoisers alone, and with raw
+LEVELED = ", levels"  # ends the name of a row with levels of detail
 ACTIVE_FRAMES = 4  # that an active set has seen before the timed one
 TURN_DEG = 0.25  # between two frames: a few px in any scene, as when walking
 PYRAMID_BYTES = 16 * (1 + 1 / 4 + 1 / 16 + 1 / 64)  # a pixel: four levels of three colours and a filled depth
@@ -57,6 +61,14 @@ class Case:
     engine: Engine
     scene: Scene
     cameras: Sequence[Camera]  # all of one size
+    levels: Levels | None = None  # of detail, of a scene that was uploaded with them
+    spacing_px: float = 0.0  # of the Gaussians that are drawn then
+
+    def seen_by(self, camera: Camera) -> Scene:
+        """What is drawn from a camera."""
+        if self.levels is None or not isinstance(self.scene, CpuScene):
+            return self.scene
+        return self.scene.showing(self.levels.seen_by(camera, self.spacing_px))
 
     @property
     def adapter(self) -> str:
@@ -74,6 +86,7 @@ class BenchPlan:
     weights: WeightsLike | None = None  # of the learned denoisers; None: those of the package
     others: Mapping[str, Callable[[RenderOptions], Denoiser]] = field(default_factory=dict)  # further denoisers, by row
     beside: Sequence[Case] = ()  # the same scene on other engines, timed in turn with the first; once, not per threads
+    leveled: Case | None = None  # the same scene with levels of detail, timed in turn with the first
 
 
 @dataclass(frozen=True)
@@ -97,6 +110,7 @@ class Row:
     passes_ms: dict[str, float] = field(default_factory=dict)  # of one frame by the GPU's own clock, where it has one
     # counted in one frame of the gpu engine, by pass: [tested, shaded] per pixel
     fragments_per_pixel: dict[str, list[float]] = field(default_factory=dict)
+    levels_psnr: float = 0.0  # dB of `reference` with levels of detail to that without, of rows that have them
 
 
 @dataclass(frozen=True)
@@ -126,6 +140,11 @@ def time_methods(
         raise RenderError("a benchmark needs at least one round, one camera, one method and one thread count.")
     counts = [count or default_threads() for count in plan.threads]
     variants = [(case, name, count) for name, count in dict.fromkeys(product([*plan.methods, *plan.others], counts))]
+    levels_psnr = 0.0
+    if plan.leveled is not None:
+        levels_psnr = _levels_psnr(case, plan.leveled)
+        rows = dict.fromkeys(product((name for name in plan.methods if name not in BLENDED), counts))
+        variants += [(plan.leveled, name, count) for name, count in rows]
     variants += [(other, name, 0) for other in plan.beside for name in dict.fromkeys(plan.methods)]
     frames = [_frames(drawn, plan, name, RenderOptions(threads=count)) for drawn, name, count in variants]
     first = case.cameras[0]
@@ -136,10 +155,10 @@ def time_methods(
     return [
         Row(
             scene=drawn.name,
-            gaussians=drawn.scene.count,
+            gaussians=case.scene.count,
             width=first.width,
             height=first.height,
-            method=name,
+            method=name + LEVELED if drawn is plan.leveled else name,
             threads=count,
             median_ms=float(np.median(times, axis=1).mean()),
             fastest_ms=float(times.min(axis=1).mean()),
@@ -151,9 +170,28 @@ def time_methods(
             adapter=drawn.adapter,
             passes_ms=_passes_ms(drawn, prepare),
             fragments_per_pixel=_fragments_per_pixel(drawn, prepare),
+            levels_psnr=levels_psnr if drawn is plan.leveled else 0.0,
         )
         for (drawn, name, count), prepare, times in zip(variants, frames, times_ms, strict=True)
     ]
+
+
+def with_levels(case: Case, gaussians: Gaussians, spacing_px: float) -> Case:
+    """The same scene with levels of detail, Gaussians so far apart in the picture; of the cpu engine."""
+    levels = Levels.of(gaussians)
+    scene = CpuEngine().upload(levels.gaussians, group=levels.group)
+    return replace(case, scene=scene, levels=levels, spacing_px=spacing_px)
+
+
+def _levels_psnr(case: Case, leveled: Case) -> float:
+    """What levels of detail lose: the mean over the cameras."""
+
+    def drawn(by: Case, camera: Camera) -> Array:
+        return (
+            by.engine.render(by.seen_by(camera), camera, "reference", RenderOptions(), with_depth=False).numpy().color
+        )
+
+    return float(np.mean([psnr(drawn(leveled, camera), drawn(case, camera)) for camera in case.cameras]))
 
 
 def _passes_ms(case: Case, prepare: Prepare) -> dict[str, float]:
@@ -200,7 +238,7 @@ def denoiser_frames(case: Case, denoiser: Denoiser, options: RenderOptions, with
     """The second frame of a turning camera: the denoiser's step alone, or with the noisy frame that it takes."""
 
     def prepare(camera: Camera, frame: int) -> Callable[[], Any]:
-        stream = Stream(case.engine, case.scene, [denoiser], noise=Noise(frame=frame), options=options)
+        stream = Stream(case.engine, case.seen_by(camera), [denoiser], noise=Noise(frame=frame), options=options)
         stream.step(turned(camera, TURN_DEG))
         if with_raw:
             return partial(stream.step, camera)
@@ -209,9 +247,17 @@ def denoiser_frames(case: Case, denoiser: Denoiser, options: RenderOptions, with
     return prepare
 
 
+def _raw_frame(case: Case, camera: Camera, frame: int, options: RenderOptions) -> Callable[[], Any]:
+    """The second frame of a turning camera: those that won pixels in the first are drawn before the others."""
+    plain = case.engine.with_payload(case.seen_by(camera), None)  # V0..V3 belong to the denoiser
+    stream = Stream(case.engine, plain, ["raw"], noise=Noise(frame=frame), options=options)
+    stream.step(turned(camera, TURN_DEG))
+    return partial(stream.step, camera)
+
+
 def _active_frame(case: Case, name: str, options: RenderOptions, camera: Camera) -> Callable[[], Any]:
     """A frame of a camera that has turned for a while: the set knows who is seen."""
-    stream = Stream(case.engine, case.scene, [name], options=options)
+    stream = Stream(case.engine, case.seen_by(camera), [name], options=options)
     for step in range(ACTIVE_FRAMES, 0, -1):
         stream.step(turned(camera, step * TURN_DEG))
     return partial(stream.step, camera)
@@ -245,10 +291,7 @@ def _submitted_frames(case: Case, plan: BenchPlan, name: str, options: RenderOpt
     if name in ACTIVE:
         return lambda camera, frame: _active_frame(case, name, options, camera)
     if name == "raw":
-        plain = case.engine.with_payload(case.scene, None)  # V0..V3 belong to the denoiser
-        return lambda camera, frame: partial(
-            Stream(case.engine, plain, ["raw"], noise=Noise(frame=frame), options=options).step, camera
-        )
+        return lambda camera, frame: _raw_frame(case, camera, frame, options)
     alone = name.removeprefix("raw+")
     configured = configure(alone, weights=plan.weights if alone in LEARNED else None)
     return denoiser_frames(case, EngineDenoiser(configured, case.engine, options), options, with_raw=alone != name)
@@ -310,7 +353,7 @@ def _method_ratios(rows: Sequence[Row]) -> Iterator[Ratio]:
     for row in rows:
         key = (row.scene, row.width, row.height)
         reference = times.get((*key, row.threads, row.engine))
-        if (row.method == "raw" or row.method.startswith("raw+")) and reference is not None:
+        if row.method.startswith("raw") and reference is not None:
             on = "" if row.engine == "cpu" else f", {row.engine}"
             yield Ratio(f"{row.method} / reference{on}", *key, "", row.threads, row.median_ms / reference)
 
