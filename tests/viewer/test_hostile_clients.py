@@ -57,14 +57,14 @@ def small_viewer(scene: Gaussians, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 def half_request(port: int) -> socket.socket:
-    opened = socket.create_connection(("127.0.0.1", port), timeout=5)
+    opened = socket.create_connection(("127.0.0.1", port), timeout=30)
     opened.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
     return opened
 
 
 def answer(port: int, request: bytes) -> bytes:
     """All that comes back for these bytes until the connection is closed."""
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as opened:
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as opened:
         opened.sendall(request)
         parts = []
         while part := opened.recv(1 << 16):
@@ -108,14 +108,14 @@ def test_more_half_sent_requests_than_file_descriptors(tmp_path: Path) -> None:
         for _ in range(3):
             begin = time.monotonic()
             assert get(port)[0] == 200
-            assert time.monotonic() - begin < 5
+            assert time.monotonic() - begin < 20
     assert said.stat().st_size < 2000 and "Traceback" not in said.read_text()
 
 
 def test_a_half_sent_request_is_closed(small_viewer: Viewer) -> None:
     with half_request(small_viewer.port) as opened:
         assert opened.recv(100) == b""
-    with socket.create_connection(("127.0.0.1", small_viewer.port), timeout=5) as idle:
+    with socket.create_connection(("127.0.0.1", small_viewer.port), timeout=30) as idle:
         assert idle.recv(100) == b""
 
 

@@ -100,16 +100,22 @@ def test_drag_orbits_about_the_pivot(page: Page) -> None:
     assert psnr(picture(page), seen) < 25
 
 
+THREE_FRAMES = """() => new Promise((done) => {
+  requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done)));
+})"""
+
+
 def test_flying_with_keys_moves_ahead_and_stops(page: Page) -> None:
     page.keyboard.press("f")
     before = pose(page)
     page.keyboard.down("w")
     page.wait_for_timeout(250)
     page.keyboard.up("w")
-    page.wait_for_timeout(60)
+    page.evaluate(THREE_FRAMES)  # on a busy machine they take their time
     after = pose(page)
     step = after[:3, 3] - before[:3, 3]
     assert step @ before[:3, 2] > 0.99 * np.linalg.norm(step) > 0
+    page.evaluate(THREE_FRAMES)
     page.wait_for_timeout(100)
     assert (pose(page) == after).all()
 
@@ -278,12 +284,18 @@ def test_another_up_direction_levels_the_horizon(page: Page) -> None:
     page.wait_for_function("() => hushsplat.camera.up[1] === -1")
 
 
+LINK_IS_WRITTEN = """() => {
+  const eye = new URLSearchParams(location.hash.slice(1)).get("p").split(",").map(Number);
+  return eye.every((value, axis) => Math.abs(value - hushsplat.camera.eye[axis]) < 1e-5);
+}"""
+
+
 def test_link_opens_the_same_camera_and_methods(page: Page, browser: Browser, console_errors: list[str]) -> None:
     page.keyboard.press("x")
     drag(page, -70, 15)
     before = pose(page)
     page.wait_for_function("() => location.hash.includes('m=') && location.hash.includes('d=')")
-    page.wait_for_timeout(500)
+    page.wait_for_function(LINK_IS_WRITTEN)
     other = browser.new_page(viewport={"width": 360, "height": 240}, reduced_motion="reduce")
     listen(other, console_errors)
     other.goto(page.url)
