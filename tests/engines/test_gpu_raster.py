@@ -233,16 +233,18 @@ def test_a_scene_states_its_bytes(gpu, exact_gpu, coefficients: int, color_bytes
     assert not gpu.with_payload(payload, None).has_payload
 
 
-def test_what_drawing_takes_beside_the_scene_is_as_documented(gpu) -> None:
-    """8 B a Gaussian, 4 B more with hush, 68 B a footprint, 1 MiB of buckets: docs/gpu.md counts 20 million by this."""
-    drawing, scene, camera = GpuEngine(), room(2), home_camera(30, 20)
+@pytest.mark.parametrize(("page_count", "each"), [(None, 4 + 4), (10_000, 4 + (4 + 4) / 8)])
+def test_what_drawing_takes_beside_the_scene_is_as_documented(page_count: int | None, each: float) -> None:
+    """4 B a Gaussian and 4 B of a page, of several 8 B; 2 B more with hush, 68 B a footprint, 1 MiB of buckets."""
+    drawing, scene, camera = GpuEngine(page_count=page_count), room(2), home_camera(30, 20)
     many = scene.take(np.tile(np.arange(len(scene)), 4))
     uploaded, state = drawing.upload(many), None
     for frame in range(3):
         _, state = drawing.draw_active_set(configure("hush"), uploaded, camera, Noise(frame=frame), state, OPTIONS)
     drawing.render(uploaded, camera, "reference", OPTIONS)
-    drawn = drawing.device.held_bytes - uploaded.bytes - 68 * len(many) - (4 << 18)
-    assert drawn / len(many) == pytest.approx(8 + 4, abs=2)  # a few planes of the picture, the small histogram
+    footprints = 68 * uploaded.pages[0].count
+    drawn = drawing.device.held_bytes - uploaded.bytes - footprints - min(len(uploaded.pages), 2) * (4 << 18)
+    assert drawn / len(many) == pytest.approx(each + 2, abs=1.2)  # a few planes of the picture, the small histogram
 
 
 def test_an_empty_scene_is_background(gpu) -> None:

@@ -1,6 +1,6 @@
 // One thread a Gaussian of a chunk that may be seen: is it drawn, and in which bucket of depth.
 //!include lib_project
-//!include lib_frames
+//!include lib_members
 
 override BUCKETS: u32 = 1024u;
 override BY_CENTER: bool = false;  // else by the nearest point of the footprint
@@ -13,13 +13,13 @@ override MEMBERS: bool = false;    // only Gaussians that have won a pixel latel
 @group(0) @binding(4) var<storage, read_write> bucket: array<u32>;  // BUCKETS: not drawn
 @group(0) @binding(5) var<storage, read_write> histogram: array<atomic<u32>>;
 @group(0) @binding(6) var<uniform> membership: Membership;
-@group(0) @binding(7) var<storage, read> won_in: array<u32>;        // as lib_frames says
+@group(0) @binding(7) var<storage, read> frames_left: array<u32>;   // as lib_members says
 @group(0) @binding(8) var<storage, read> newcomers: array<u32>;     // pixels of each tile
 
 // A member, or in a tile of which the members show too little.
 fn is_wanted(index: u32) -> bool {
     let place = page.base + index;
-    if (is_recent(won_in[place / 2u] >> frame_shift(place))) {
+    if (((frames_left[place / 4u] >> byte_shift(place)) & 255u) > 0u) {
         return true;
     }
     let c = rotated(mean_of(index) - vec3f(view.eye_x, view.eye_y, view.eye_z));
