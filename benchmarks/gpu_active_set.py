@@ -147,7 +147,7 @@ class ByWeight:
         weights: Buffer = device.upload(np.zeros(scene.count, dtype=np.uint32))
         picture = device.buffer(16 * camera.width * camera.height)
         with device.work() as work:
-            ordered = raster._ordered(work, scene, scene.pages, view, SORTED, True, 1, members)
+            ordered = raster._ordered(work, scene, scene.pages, view, SORTED, 1, members)
             shared = {"view": view, "order": ordered.order, "arguments": ordered.round(0), "footprints": footprints}
             for page in scene.pages:
                 bound = {"page": page.uniform, "fixed": page.fixed, "sh": page.sh}

@@ -20,7 +20,7 @@ from hushsplat.types.observation import Visibility
 from hushsplat.types.options import Noise, RenderOptions
 
 QUADS = 128  # an instance, as lib_arguments.wgsl
-NEAR_TO_FAR = 1024  # buckets of depth before a depth test: as good as sorting (91 to 26 fragments a pixel on bonsai)
+NEAR_TO_FAR = 4096  # buckets of depth before a depth test; ours: docs/gpu.md, "Speed"
 SORTED = 262_144  # buckets of depth of a blended picture
 FOOTPRINTS = 1 << 18  # that are blended in one round
 FOOTPRINT_BYTES = 68  # as lib_stored.wgsl
@@ -110,7 +110,7 @@ class Rasterizer:
                 load = "clear"
                 for page in scene.pages:
                     if ordered is None or len(scene.pages) > 1:
-                        ordered = self._ordered(work, scene, [page], view, NEAR_TO_FAR, by_center, rounds, lists=lists)
+                        ordered = self._ordered(work, scene, [page], view, NEAR_TO_FAR, rounds, lists=lists)
                     bound = {"view": view, "page": page.uniform, "fixed": page.fixed, "ids": page.ids}
                     bound |= {"order": ordered.order, "sample": sample}
                     for number in range(rounds):
@@ -153,7 +153,7 @@ class Rasterizer:
         rounds, footprints = max(groups_of(scene.count, most), 1), device.buffer(FOOTPRINT_BYTES * most)
         counter = self._counter("count_blend", scene, camera)
         with device.work() as work:
-            ordered = self._ordered(work, scene, scene.pages, view, SORTED, True, rounds, members)
+            ordered = self._ordered(work, scene, scene.pages, view, SORTED, rounds, members)
             for number in range(rounds):
                 arguments, load = ordered.round(number), "load" if number else "clear"
                 for page in scene.pages:
@@ -231,12 +231,11 @@ class Rasterizer:
         pages: Sequence[Page],
         view: Buffer,
         buckets: int,
-        by_center: bool,  # else by the nearest point
         rounds: int,  # in which they are drawn
         members: Members | None = None,
         lists: Lists | None = None,  # None: its own
     ) -> Ordered:
-        """Find the chunks that may be seen; cull, count, scan, scatter.
+        """By the depth of centres: find the chunks that may be seen; cull, count, scan, scatter.
 
         Buckets are kept for one page. Of several, each is culled again before it is scattered.
         """
@@ -244,7 +243,7 @@ class Rasterizer:
         lists = lists or self._lists(pages)
         histogram, arguments = device.buffer(4 * buckets), device.buffer(ARGUMENT_BYTES * rounds)
         work.clear(histogram)
-        constants = {"BUCKETS": buckets, "BY_CENTER": by_center, "MEMBERS": members is not None}
+        constants = {"BUCKETS": buckets, "MEMBERS": members is not None}
         cull = device.compute("cull", **constants, **declared("cull", scene.constants))
         found: list[dict[str, Any]] = []
         for page in pages:

@@ -1,9 +1,8 @@
-// One thread a Gaussian of a chunk that may be seen: is it drawn, and in which bucket of depth.
+// One thread a Gaussian of a chunk that may be seen: is it drawn, and in which bucket of its centre's depth.
 //!include lib_project
 //!include lib_members
 
 override BUCKETS: u32 = 1024u;
-override BY_CENTER: bool = false;  // else by the nearest point of the footprint
 override MEMBERS: bool = false;    // only Gaussians that have won a pixel lately, and all where many newcomers win
 
 @group(0) @binding(0) var<uniform> view: View;
@@ -40,8 +39,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
         bucket[index] = BUCKETS;
         return;
     }
-    let depth = select(f.least_depth, 1.0 / f.inverse_depth, BY_CENTER);
-    let place = (log2(depth) - view.bucket_bias) * view.bucket_scale;
+    let place = (-log2(f.inverse_depth) - view.bucket_bias) * view.bucket_scale;
     let found = u32(clamp(place, 0.0, f32(BUCKETS - 1u)));
     bucket[index] = found;
     atomicAdd(&histogram[found], 1u);
