@@ -97,8 +97,14 @@ def test_the_order_of_centres_has_the_winners_of_the_cpu_engine(gpu, exact_gpu, 
 
 @KINDS
 def test_plane_depth_has_nearly_the_winners_of_the_cpu_engine(gpu, columns: int) -> None:
-    for view in view_cameras(24, width=800, height=532)[3::9]:  # measured: 0.9966 and more
+    for view in view_cameras(24, width=800, height=532)[3::9]:  # measured: 0.9974 and more
         assert same_winners(gpu, demo(columns), view, Noise()) >= PLANE_WINNERS
+
+
+def test_the_plane_of_a_small_surfel_has_the_slope_of_most_of_its_fragments(gpu) -> None:
+    """0.963 and 0.969 of the winners; with one limit of the size for both axes 0.946 and 0.956."""
+    for view in view_cameras(8, width=160, height=106)[1::5]:
+        assert same_winners(gpu, room(2), view, Noise()) > 0.96
 
 
 def test_the_plane_of_a_thick_ellipsoid_is_raised(gpu) -> None:
