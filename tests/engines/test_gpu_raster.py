@@ -10,6 +10,7 @@ from ztest import SIGNIFICANT, smallest_p
 
 from hushsplat.engines.base import engine
 from hushsplat.engines.webgpu import denoise
+from hushsplat.engines.webgpu import scene as scenes
 from hushsplat.engines.webgpu.engine import GpuEngine
 from hushsplat.engines.webgpu.raster import NEAR_TO_FAR, SORTED
 from hushsplat.methods import configure
@@ -174,6 +175,11 @@ def test_pages_do_not_change_the_picture(exact_gpu, columns: int) -> None:
     for picture, in_three in zip(blended, blended_in_three, strict=True):
         assert psnr(in_three.color, picture.color) > 60  # not equal: the order within a bucket is not given
         np.testing.assert_allclose(in_three.alpha, picture.alpha, atol=1e-3)
+
+
+def test_a_page_has_at_most_so_many_chunks_however_large_a_buffer_is(gpu, monkeypatch) -> None:
+    monkeypatch.setattr(scenes, "MOST_CHUNKS", 27)
+    assert [page.count for page in gpu.upload(room(2)).pages] == [6912, 6912, 6176]
 
 
 def test_chunks_that_cannot_be_seen_are_not_read(exact_gpu) -> None:
