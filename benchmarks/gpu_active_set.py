@@ -129,7 +129,7 @@ class ByWeight:
         self.raster = engine._rasterizer
         libraries = source("lib_stored") + source("lib_arguments")
         self.blend = ComputePass(engine.device, libraries + BLEND, **{"SURFELS": scene.gaussians.is_surfels})
-        self.last = np.zeros(scene.count + scene.count % 2, dtype=np.uint16)
+        self.last = np.zeros(-(-scene.count // 16) * 16, dtype=np.uint8)  # frames that each stays a member
         self.frame = 0
 
     def draw(self, camera: Camera, options: RenderOptions) -> tuple[np.ndarray, float, float]:
@@ -138,16 +138,16 @@ class ByWeight:
         self.frame += 1
         seen = raster.sample(scene, camera, Noise(frame=self.frame), options)
         before = None if self.frame == 1 else device.upload(self.last)
-        members = active_set.marked(device, seen, camera, before, self.frame, self.keep)
-        self.last = device.read(members.won_in, np.uint16)[: len(self.last)].copy()
-        member = _is_member(self.last[: scene.count], self.frame, self.keep)
+        members = active_set.marked(device, seen, camera, before, self.keep)
+        self.last = device.read(members.frames_left, np.uint8).copy()
+        member = self.last[: scene.count] > 0
         view = raster._view(scene, camera, options, SORTED)
         project = device.compute("footprints", **declared("footprints", scene.constants))
         footprints = device.buffer(FOOTPRINT_BYTES * scene.count)
         weights: Buffer = device.upload(np.zeros(scene.count, dtype=np.uint32))
         picture = device.buffer(16 * camera.width * camera.height)
         with device.work() as work:
-            ordered = raster._ordered(work, scene, scene.pages, view, SORTED, True, 1, members)
+            ordered = raster._ordered(work, scene, scene.pages, view, SORTED, 1, members)
             shared = {"view": view, "order": ordered.order, "arguments": ordered.round(0), "footprints": footprints}
             for page in scene.pages:
                 bound = {"page": page.uniform, "fixed": page.fixed, "sh": page.sh}
@@ -155,7 +155,7 @@ class ByWeight:
             work.run(self.blend, tiles_of(camera.width, camera.height), **shared, weights=weights, picture=picture)
         found = device.read(picture)[: 4 * camera.width * camera.height].reshape(camera.height, camera.width, 4)
         weight = device.read(weights)[: scene.count]
-        self.last[: scene.count][weight >= self.prune] = self.frame
+        self.last[: scene.count][weight >= self.prune] = self.keep
         return found[..., :3], float(member.mean()), float(found[..., 3].mean())
 
 
@@ -164,7 +164,7 @@ class ByWins:
 
     def __init__(self, engine: GpuEngine, scene: Any, period: int, most: float = active_set.MOST_NEWCOMERS) -> None:
         self.engine, self.scene, self.period, self.most = engine, scene, period, most
-        self.won_in: Buffer | None = None
+        self.frames_left: Buffer | None = None
         self.frame = 0
 
     def draw(self, camera: Camera, options: RenderOptions) -> tuple[np.ndarray, float, float]:
@@ -173,16 +173,12 @@ class ByWins:
         device, raster = self.engine.device, self.engine._rasterizer
         seen = raster.sample(self.scene, camera, Noise(frame=self.frame), options)
         active_set.MOST_NEWCOMERS = self.most
-        members = active_set.marked(device, seen, camera, self.won_in, self.frame, self.period)
+        members = active_set.marked(device, seen, camera, self.frames_left, self.period)
         with self.engine.counted_fragments() as counted:
             image = raster.blend(self.scene, camera, options, members=members)
-        self.won_in = members.won_in
-        member = _is_member(device.read(self.won_in, np.uint16)[: self.scene.count], self.frame, self.period)
+        self.frames_left = members.frames_left
+        member = device.read(self.frames_left, np.uint8)[: self.scene.count] > 0
         return image.numpy().color, float(member.mean()), float(counted["blend"][1] / (camera.width * camera.height))
-
-
-def _is_member(won_in: np.ndarray, frame: int, period: int) -> np.ndarray:
-    return (won_in > 0) & (frame - won_in.astype(np.int64) < period)
 
 
 def main() -> None:

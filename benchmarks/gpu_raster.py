@@ -1,11 +1,14 @@
 """`raw` on the gpu engine by the hardware's rasterizer, beside a compute raster of the same fragments.
 
     python benchmarks/gpu_raster.py bonsai.splat --track bonsai-walk --size 1600x1064
+    python benchmarks/gpu_raster.py bonsai.splat --capture cameras.json --every 30
 
 The compute raster is a thread a Gaussian that walks over its footprint: once for the nearest depth of each pixel
 (32-bit atomicMax), once more for who has it, since WGSL has no 64-bit atomics. Both draw the same culled and bucketed
 Gaussians, one after the other in every round; fragments are counted at last. Mesa's software driver ends the loops of a
 shader after 65,535 turns: there the compute raster misses pixels of larger footprints.
+
+With --capture: fragments alone, from the cameras of photographs.
 """
 
 from __future__ import annotations
@@ -21,8 +24,10 @@ from hushsplat.engines.webgpu.device import BINDING, Device, Indirect, Pass, sou
 from hushsplat.engines.webgpu.engine import GpuEngine
 from hushsplat.engines.webgpu.raster import GROUPS_AT, NEAR_TO_FAR
 from hushsplat.evaluation.motions import named_track
+from hushsplat.io.captures.capture import load_capture
 from hushsplat.scenes import scene_argument
 from hushsplat.spec.sampling import key_salt
+from hushsplat.types.camera import Camera
 from hushsplat.types.options import Noise, RenderOptions
 
 SPLAT = """
@@ -106,7 +111,7 @@ class ComputeRaster:
             work.clear(nearest)
             work.clear(winner)
             levels = self.raster._levels(work, "stratified", 0, 0)
-            ordered = self.raster._ordered(work, scene, scene.pages, view, NEAR_TO_FAR, False, 1)
+            ordered = self.raster._ordered(work, scene, scene.pages, view, NEAR_TO_FAR, 1)
             (page,) = scene.pages
             for step in self.passes:
                 bound = {"view": view, "page": page.uniform, "sample": sample, "fixed": page.fixed, "ids": page.ids}
@@ -129,9 +134,17 @@ def main() -> None:
     parser.add_argument("--track", default="walk")
     parser.add_argument("--size", default="1600x1064")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--capture", help="whose cameras fragments are counted from")
+    parser.add_argument("--every", type=int, default=30, help="so many of its cameras is one taken")
     arguments = parser.parse_args()
     named, options = scene_argument(arguments.scene), RenderOptions()
     size = tuple(map(int, arguments.size.split("x")))
+    if arguments.capture is not None:
+        plane = GpuEngine()
+        compact = plane.upload(named.gaussians)
+        for view in load_capture(arguments.capture, require_photographs=False).views[:: arguments.every]:
+            _print_fragments(plane, compact, view.camera.resized(*size), options)
+        return
     track = named_track(arguments.track, named)
     camera = track.camera(len(track) // 2).resized(*size)
     exact, plane = GpuEngine(exact=True), GpuEngine()
@@ -163,9 +176,13 @@ def main() -> None:
     print(f"  same winners: compute {np.mean(compute.ids(camera) == expected):.5f}", flush=True)
     found = hardware(plane, compact).numpy().primitive_id[0]
     print(f"                plane   {np.mean(found == expected):.5f}", flush=True)
+    _print_fragments(plane, compact, camera, options)
+
+
+def _print_fragments(plane: GpuEngine, scene: Any, camera: Camera, options: RenderOptions) -> None:
     with plane.counted_fragments() as counted:
-        plane.sample(compact, camera, Noise(), options)
-        plane.render(compact, camera, "reference", options)
+        plane.sample(scene, camera, Noise(), options)
+        plane.render(scene, camera, "reference", options)
     for name, (tested, shaded) in counted.items():
         pixels = camera.width * camera.height
         print(f"  fragments per pixel, {name}: tested {tested / pixels:.1f}, shaded {shaded / pixels:.1f}", flush=True)

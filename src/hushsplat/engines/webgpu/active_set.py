@@ -1,7 +1,7 @@
 """`hush` and `sorted` on the GPU: only Gaussians that have won a pixel lately are sorted and blended.
 
-Each frame the stochastic raster draws all Gaussians once; winners are marked with the frame's number. The members,
-marked within the last `period` frames, are culled, ordered by 262,144 buckets of depth and blended like `reference`.
+Each frame the stochastic raster draws all Gaussians once; winners become members for `period` frames, 255 at most. The
+members are culled, ordered by 262,144 buckets of depth and blended like `reference`.
 A fragment wins with its weight in the blend, so the share of a tile's pixels whose winner was no member before tells
 what the members miss there; where it is large (first frame, cut, border of a turn) all Gaussians of the tile are drawn.
 `sorted` and `discovery="everything"` blend all Gaussians. Hardware blending knows no weights: `prune`, `stop`,
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from hushsplat.engines.webgpu.device import Buffer, Device, groups_of, tiles_of
+from hushsplat.engines.webgpu.device import LIMITS, Buffer, Device, groups_of, tiles_of
 from hushsplat.engines.webgpu.handles import GpuImage, GpuVisibility
 from hushsplat.engines.webgpu.raster import Members, Rasterizer
 from hushsplat.engines.webgpu.scene import GpuScene
@@ -23,8 +23,8 @@ from hushsplat.types.camera import Camera
 from hushsplat.types.errors import DenoiseError, EngineError
 from hushsplat.types.options import Noise, RenderOptions
 
-FRAMES = 65535  # as lib_frames.wgsl
-TILE = 32  # px, as lib_frames.wgsl
+LONGEST = 255  # frames that a member stays after it has won: 8 bits
+TILE = 32  # px, as lib_members.wgsl
 MOST_NEWCOMERS = 1 / 32  # of a tile's pixels, more and all its Gaussians are drawn; ours: docs/gpu.md
 
 
@@ -36,15 +36,13 @@ class ActiveState:
         method: it belongs to.
         camera: of the frame.
         scene: whose Gaussians are members.
-        frame: number of the frame, 1 to 65,535 and then from 1 on again.
-        won_in: the frame in which each Gaussian won last, 16 bits, 0: never; None where no set is kept.
+        frames_left: that each Gaussian stays a member, this one included, 8 bits; None where no set is kept.
     """
 
     method: str
     camera: Camera
     scene: GpuScene = field(repr=False)
-    frame: int
-    won_in: Buffer | None = field(repr=False)
+    frames_left: Buffer | None = field(repr=False)
     layout: StateLayout = field(default=ACTIVE_SET, repr=False)
 
     def numpy(self) -> ActiveState:
@@ -68,40 +66,35 @@ def draw(
     if options.order == "pixel":
         raise EngineError(f"the gpu engine orders {denoiser.name} by the depth of centres; use the cpu engine.")
     if settings.discovery == "everything":
-        return rasterizer.blend(scene, camera, options), ActiveState(denoiser.name, camera, scene, 1, None)
-    if state is not None and (state.scene is not scene or state.won_in is None):
-        state = None
-    before = None if state is None else state.won_in
-    frame = 1 if state is None else state.frame % FRAMES + 1
+        return rasterizer.blend(scene, camera, options), ActiveState(denoiser.name, camera, scene, None)
+    before = None if state is None or state.scene is not scene else state.frames_left
     seen = rasterizer.sample(scene, camera, replace(noise, samples=1), options)
-    members = marked(device, seen, camera, before, frame, settings.period)
+    members = marked(device, seen, camera, before, settings.period)
     image = rasterizer.blend(scene, camera, options, members=members)
-    return image, ActiveState(denoiser.name, camera, scene, frame, members.won_in)
+    return image, ActiveState(denoiser.name, camera, scene, members.frames_left)
 
 
-def marked(
-    device: Device, seen: GpuVisibility, camera: Camera, before: Buffer | None, frame: int, period: int
-) -> Members:
+def marked(device: Device, seen: GpuVisibility, camera: Camera, before: Buffer | None, period: int) -> Members:
     """The members with those that were seen in this frame; `before` it they were these, None: nobody."""
-    won_in, nothing = device.buffer(2 * len(seen.ids)), device.buffer(16)
+    frames_left, nothing = device.buffer(len(seen.ids)), device.buffer(16)
     newcomers = device.buffer(4 * groups_of(camera.width, TILE) * groups_of(camera.height, TILE))
     membership = device.uniform(
         "mark",
         "Membership",
         width=camera.width,
         height=camera.height,
-        frame=frame,
-        period=period,
+        period=min(period, LONGEST),
         is_first=before is None,
         most=MOST_NEWCOMERS,
     )
     with device.work() as work:
         work.clear(newcomers)
         if before is None:
-            work.clear(won_in)
+            work.clear(frames_left)
         else:
-            work.copy(before, won_in)
-        bound = {"membership": membership, "place": seen.place[0], "won_before": before or nothing}
-        bound |= {"won_in": won_in, "newcomers": newcomers}
+            groups = min(groups_of(frames_left.bytes, 4 * 256), LIMITS["max-compute-workgroups-per-dimension"])
+            work.run(device.compute("age"), (groups, 1), left_before=before, frames_left=frames_left)
+        bound = {"membership": membership, "place": seen.place[0], "left_before": before or nothing}
+        bound |= {"frames_left": frames_left, "newcomers": newcomers}
         work.run(device.compute("mark"), tiles_of(camera.width, camera.height), **bound)
-    return Members(membership, won_in, newcomers)
+    return Members(membership, frames_left, newcomers)

@@ -239,12 +239,6 @@ class Work:
         self._held.append(buffer)
         self.encoder.clear_buffer(buffer.native)
 
-    def copy(self, source: Buffer, to: Buffer) -> None:
-        """The content of one buffer into another of its size."""
-        self.end_compute()
-        self._held.append((source, to))
-        self.encoder.copy_buffer_to_buffer(source.native, 0, to.native, 0, source.bytes)
-
     @contextmanager
     def render(self, name: str, colors: Sequence[dict[str, Any]], depth: dict[str, Any] | None = None) -> Iterator[Any]:
         """A render pass into these attachments."""

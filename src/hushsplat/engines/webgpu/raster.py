@@ -20,9 +20,9 @@ from hushsplat.types.observation import Visibility
 from hushsplat.types.options import Noise, RenderOptions
 
 QUADS = 128  # an instance, as lib_arguments.wgsl
-NEAR_TO_FAR = 1024  # buckets of depth before a depth test: as good as sorting (91 to 26 fragments a pixel on bonsai)
+NEAR_TO_FAR = 4096  # buckets of depth before a depth test; ours: docs/gpu.md, "Speed"
 SORTED = 262_144  # buckets of depth of a blended picture
-FOOTPRINTS = 1 << 19  # that are blended in one round
+FOOTPRINTS = 1 << 18  # that are blended in one round
 FOOTPRINT_BYTES = 68  # as lib_stored.wgsl
 ARGUMENT_BYTES, GROUPS_AT = 256, 20  # of a round, as lib_arguments.wgsl, and where its workgroups are
 TEXEL_BYTES = {"r32uint": 4, "depth32float": 4, "rgba16float": 8, "rgba32float": 16}
@@ -45,11 +45,19 @@ class Ordered:
 
 
 @dataclass(frozen=True)
+class Lists:
+    """Memory for an order of pages."""
+
+    order: Buffer  # of all
+    bucket: Buffer  # of one page after the other
+
+
+@dataclass(frozen=True)
 class Members:
     """Which Gaussians are drawn: those that won a pixel lately, and all in tiles with many new winners."""
 
-    uniform: Buffer  # as lib_frames.wgsl has it
-    won_in: Buffer  # the frame in which each Gaussian won last, 16 bits
+    uniform: Buffer  # as lib_members.wgsl has it
+    frames_left: Buffer  # that each Gaussian stays a member, 8 bits
     newcomers: Buffer  # pixels of each tile whose winner was no member before this frame
 
 
@@ -93,28 +101,27 @@ class Rasterizer:
         winners_of = device.compute("winners", **declared("winners", scene.constants))
         rounds = 1 if self.fragments is None else min(COUNTED_ROUNDS, max(scene.pages[0].count, 1))
         counter = self._counter("count_raster", scene, camera, **depths)
+        lists, ordered = self._lists(scene.pages[:1]), None  # the first page is the largest
         with device.work() as work:
-            pages = [
-                (page, self._ordered(work, scene, [page], view, NEAR_TO_FAR, by_center, rounds)) for page in scene.pages
-            ]
             for index in range(noise.samples):
                 time = sequence_index(int(noise.frame), noise.samples, index)
                 levels = self._levels(work, noise.sampler, seed, time)
                 sample = device.uniform("raster", "Sample", salt=key_salt(noise.sampler, seed, time))
-                for number in range(rounds):
-                    draws: list[dict[str, Any]] = []
-                    for page, ordered in pages:
-                        bound = {"view": view, "page": page.uniform, "fixed": page.fixed, "ids": page.ids}
-                        bound |= {"order": ordered.order, "sample": sample}
-                        draws.append({**bound, "arguments": ordered.round(number)})
-                    load = "load" if number else "clear"
-                    if counter is not None:
-                        with work.render("raster", *_attachments(drawn, depth, load)):
-                            load = "load"  # cleared before it is looked at
-                        self._count(work, counter, draws)
-                    with work.render("raster", *_attachments(drawn, depth, load)) as drawing:
-                        for each in draws:
-                            self._draw(work, drawing, raster, **each, levels=levels)
+                load = "clear"
+                for page in scene.pages:
+                    if ordered is None or len(scene.pages) > 1:
+                        ordered = self._ordered(work, scene, [page], view, NEAR_TO_FAR, rounds, lists=lists)
+                    bound = {"view": view, "page": page.uniform, "fixed": page.fixed, "ids": page.ids}
+                    bound |= {"order": ordered.order, "sample": sample}
+                    for number in range(rounds):
+                        arguments = ordered.round(number)
+                        if counter is not None:
+                            with work.render("raster", *_attachments(drawn, depth, load)):
+                                load = "load"  # cleared before it is looked at
+                            self._count(work, counter, arguments=arguments, **bound)
+                        with work.render("raster", *_attachments(drawn, depth, load)) as drawing:
+                            self._draw(work, drawing, raster, arguments=arguments, **bound, levels=levels)
+                        load = "load"
                 found = device.buffer(plane), device.buffer(plane)
                 for page in scene.pages:
                     bound = {"view": view, "page": page.uniform, "fixed": page.fixed, "drawn": drawn.create_view()}
@@ -146,7 +153,7 @@ class Rasterizer:
         rounds, footprints = max(groups_of(scene.count, most), 1), device.buffer(FOOTPRINT_BYTES * most)
         counter = self._counter("count_blend", scene, camera)
         with device.work() as work:
-            ordered = self._ordered(work, scene, scene.pages, view, SORTED, True, rounds, members)
+            ordered = self._ordered(work, scene, scene.pages, view, SORTED, rounds, members)
             for number in range(rounds):
                 arguments, load = ordered.round(number), "load" if number else "clear"
                 for page in scene.pages:
@@ -155,7 +162,7 @@ class Rasterizer:
                     work.run(project, Indirect(ordered.arguments, arguments.offset + GROUPS_AT), **bound)
                 bound = {"view": view, "footprints": footprints, "arguments": arguments}
                 if counter is not None:
-                    self._count(work, counter, [bound])
+                    self._count(work, counter, **bound)
                 with work.render("blend", [_attachment(each, 0, load) for each in (colors, depths)]) as drawing:
                     self._draw(work, drawing, step, **bound)
             bound = {"view": view, "colors": colors.create_view(), "depths": depths.create_view()}
@@ -214,6 +221,9 @@ class Rasterizer:
         depths = tuple(self.device.upload(each) for each in visibility.depth)
         return GpuVisibility(self.device, width, height, scene.ids, places, depths)
 
+    def _lists(self, pages: Sequence[Page]) -> Lists:
+        return Lists(*(self.device.buffer(4 * count(page.count for page in pages)) for count in (sum, max)))
+
     def _ordered(
         self,
         work: Work,
@@ -221,37 +231,45 @@ class Rasterizer:
         pages: Sequence[Page],
         view: Buffer,
         buckets: int,
-        by_center: bool,  # else by the nearest point
         rounds: int,  # in which they are drawn
         members: Members | None = None,
+        lists: Lists | None = None,  # None: its own
     ) -> Ordered:
-        """Find the chunks that may be seen; cull, count, scan, scatter."""
+        """By the depth of centres: find the chunks that may be seen; cull, count, scan, scatter.
+
+        Buckets are kept for one page. Of several, each is culled again before it is scattered.
+        """
         device, total = self.device, sum(page.count for page in pages)
-        order, histogram = device.buffer(4 * total), device.buffer(4 * buckets)
-        arguments = device.buffer(ARGUMENT_BYTES * rounds)
+        lists = lists or self._lists(pages)
+        histogram, arguments = device.buffer(4 * buckets), device.buffer(ARGUMENT_BYTES * rounds)
         work.clear(histogram)
-        constants = {"BUCKETS": buckets, "BY_CENTER": by_center, "MEMBERS": members is not None}
+        constants = {"BUCKETS": buckets, "MEMBERS": members is not None}
         cull = device.compute("cull", **constants, **declared("cull", scene.constants))
         found: list[dict[str, Any]] = []
         for page in pages:
-            seen, bucket = device.buffer(16 + 4 * page.chunks), device.buffer(4 * page.count)
+            seen = device.buffer(16 + 4 * page.chunks)
             work.clear(seen)
             bound = {"view": view, "page": page.uniform, "seen": seen}
             work.run(device.compute("chunks"), (groups_of(page.chunks, 256), 1), **bound, bounds=page.bounds)
-            bound |= {"fixed": page.fixed, "bucket": bucket, "histogram": histogram}
+            bound |= {"fixed": page.fixed, "bucket": lists.bucket}
             nothing = device.buffer(16)
-            bound |= {"membership": device.buffer(32), "won_in": nothing, "newcomers": nothing}
+            bound |= {"membership": device.buffer(32), "frames_left": nothing, "newcomers": nothing}
             if members is not None:
-                bound |= {"membership": members.uniform, "won_in": members.won_in, "newcomers": members.newcomers}
-            work.run(cull, Indirect(seen, 0), **bound)
-            found.append({"page": page.uniform, "seen": seen, "bucket": bucket})
+                bound |= {"membership": members.uniform, "frames_left": members.frames_left}
+                bound |= {"newcomers": members.newcomers}
+            work.run(cull, Indirect(seen, 0), **bound, histogram=histogram)
+            found.append(bound)
         filled = groups_of(total, rounds) if buckets == SORTED else 0  # what is blended ends early if few are drawn
         scan = device.compute("scan", BUCKETS=buckets, ROUNDS=rounds, ROUND=filled)
         work.run(scan, (1, 1), histogram=histogram, arguments=arguments)
         scatter = device.compute("scatter", BUCKETS=buckets)
+        counted = device.buffer(4 * buckets) if len(pages) > 1 else None  # once more, for nobody
         for bound in found:
-            work.run(scatter, Indirect(bound["seen"], 0), **bound, histogram=histogram, order=order)
-        return Ordered(order, arguments)
+            groups = Indirect(bound["seen"], 0)
+            if counted is not None:
+                work.run(cull, groups, **bound, histogram=counted)
+            work.run(scatter, groups, **bound, histogram=histogram, order=lists.order)
+        return Ordered(lists.order, arguments)
 
     def _draw(self, work: Work, drawing: Any, step: Pass, /, *, arguments: Part, **resources: Any) -> None:
         work.bind(drawing, step, {**resources, "arguments": arguments})
@@ -266,13 +284,11 @@ class Rasterizer:
         found = self.device.upload(np.zeros(2 * camera.width * camera.height, dtype=np.uint32))
         return Counter(step, found, self._target(camera, "depth32float"))
 
-    def _count(self, work: Work, counter: Counter, draws: Sequence[dict[str, Any]]) -> None:
-        """The same draws into nothing: each fragment adds one to its pixel."""
+    def _count(self, work: Work, counter: Counter, **drawn: Any) -> None:
+        """The same draw into nothing: each fragment adds one to its pixel."""
         nearest = counter.nearest.create_view()
         with work.render("count", [], {"view": nearest, "depth_read_only": True}) as drawing:
-            for each in draws:
-                more = {"fragments": counter.found, "nearest": nearest}
-                self._draw(work, drawing, counter.step, **each, **more)
+            self._draw(work, drawing, counter.step, **drawn, fragments=counter.found, nearest=nearest)
 
     def _add(self, name: str, counter: Counter | None) -> None:
         if counter is not None and self.fragments is not None:

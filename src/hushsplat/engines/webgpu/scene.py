@@ -10,7 +10,7 @@ from jaxtyping import Float32, Int32
 from numpy import ndarray as Array
 
 from hushsplat.engines.base import GaussianScene
-from hushsplat.engines.webgpu.device import LIMITS, Buffer, Device
+from hushsplat.engines.webgpu.device import Buffer, Device
 from hushsplat.engines.webgpu.packing import (
     FIXED_WORDS,
     ScaleRange,
@@ -25,7 +25,7 @@ from hushsplat.types.gaussians import PAYLOAD_FLOATS, Gaussians
 from hushsplat.types.morton import BITS, morton_codes
 
 CHUNK = 256  # Gaussians that are culled together: the workgroup of cull.wgsl
-MOST_CHUNKS = LIMITS["max-compute-workgroups-per-dimension"]  # of a page: a workgroup each
+MOST_CHUNKS = 1 << 14  # of a page, a workgroup each (65,535 at most); drawing takes 8 B a Gaussian of the largest page
 ARRAYS = ("means", "scales", "rotations", "opacities", "sh")
 
 

@@ -1,9 +1,8 @@
-// One thread a Gaussian of a chunk that may be seen: is it drawn, and in which bucket of depth.
+// One thread a Gaussian of a chunk that may be seen: is it drawn, and in which bucket of its centre's depth.
 //!include lib_project
-//!include lib_frames
+//!include lib_members
 
 override BUCKETS: u32 = 1024u;
-override BY_CENTER: bool = false;  // else by the nearest point of the footprint
 override MEMBERS: bool = false;    // only Gaussians that have won a pixel lately, and all where many newcomers win
 
 @group(0) @binding(0) var<uniform> view: View;
@@ -13,13 +12,13 @@ override MEMBERS: bool = false;    // only Gaussians that have won a pixel latel
 @group(0) @binding(4) var<storage, read_write> bucket: array<u32>;  // BUCKETS: not drawn
 @group(0) @binding(5) var<storage, read_write> histogram: array<atomic<u32>>;
 @group(0) @binding(6) var<uniform> membership: Membership;
-@group(0) @binding(7) var<storage, read> won_in: array<u32>;        // as lib_frames says
+@group(0) @binding(7) var<storage, read> frames_left: array<u32>;   // as lib_members says
 @group(0) @binding(8) var<storage, read> newcomers: array<u32>;     // pixels of each tile
 
 // A member, or in a tile of which the members show too little.
 fn is_wanted(index: u32) -> bool {
     let place = page.base + index;
-    if (is_recent(won_in[place / 2u] >> frame_shift(place))) {
+    if (((frames_left[place / 4u] >> byte_shift(place)) & 255u) > 0u) {
         return true;
     }
     let c = rotated(mean_of(index) - vec3f(view.eye_x, view.eye_y, view.eye_z));
@@ -40,8 +39,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
         bucket[index] = BUCKETS;
         return;
     }
-    let depth = select(f.least_depth, 1.0 / f.inverse_depth, BY_CENTER);
-    let place = (log2(depth) - view.bucket_bias) * view.bucket_scale;
+    let place = (-log2(f.inverse_depth) - view.bucket_bias) * view.bucket_scale;
     let found = u32(clamp(place, 0.0, f32(BUCKETS - 1u)));
     bucket[index] = found;
     atomicAdd(&histogram[found], 1u);

@@ -15,7 +15,6 @@ struct Footprint {
     log_opacity: f32,     // 2 ln(opacity); less what the filter of an anti-aliased scene takes
     low: vec2f,           // the box of the pixels whose centre it can cover
     high: vec2f,
-    least_depth: f32,
 }
 
 // Of a pixel: D² is q / s, and 1 / z. Where `counts` is false there is no fragment.

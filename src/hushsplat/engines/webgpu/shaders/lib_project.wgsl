@@ -44,11 +44,10 @@ fn slopes(x: f32, z: f32, xx: f32, xz: f32, zz: f32, level: f32, disc: f32) -> v
     return vec2f(min(low, (middle - half_width) / view.near), max(high, (middle + half_width) / view.near));
 }
 
-// What a surfel and an ellipsoid have in common after their forms differ.
+// Least and largest slopes of what can be seen of it.
 struct Reach {
-    xs: vec2f,  // slopes x / z
+    xs: vec2f,  // x / z
     ys: vec2f,
-    zz: f32,    // variance along the depth axis
 }
 
 fn surfel(index: u32, c: vec3f, level: f32, out: ptr<function, Footprint>) -> Reach {
@@ -76,7 +75,7 @@ fn surfel(index: u32, c: vec3f, level: f32, out: ptr<function, Footprint>) -> Re
                     level * (ca.y * ca.y + bc.y * bc.y - level * n.y * n.y));
     let ys = slopes(c.y, c.z, a.y * a.y + b.y * b.y, a.y * a.z + b.y * b.z, zz, level,
                     level * (ca.x * ca.x + bc.x * bc.x - level * n.x * n.x));
-    return Reach(xs, ys, zz);
+    return Reach(xs, ys);
 }
 
 fn ellipsoid(index: u32, c: vec3f, out: ptr<function, Footprint>) -> Reach {
@@ -125,7 +124,7 @@ fn ellipsoid(index: u32, c: vec3f, out: ptr<function, Footprint>) -> Reach {
     (*out).vy = c.z * c.z * sqrt(is0) / (along * view.fy);
     let xs = slopes(c.x, c.z, xx, xz, zz, level, level * (nyy - level * jyy));
     let ys = slopes(c.y, c.z, yy, yz, zz, level, level * (nxx - level * jxx));
-    return Reach(xs, ys, zz);
+    return Reach(xs, ys);
 }
 
 // False if no pixel can see it.
@@ -159,7 +158,6 @@ fn project(index: u32, out: ptr<function, Footprint>) -> bool {
     let size = vec2f(f32(view.width), f32(view.height));
     f.low = clamp(ceil(low - 0.51), vec2f(0.0), size);
     f.high = clamp(floor(high + 0.51), vec2f(0.0), size);
-    f.least_depth = max(c.z - sqrt(level * reach.zz), view.near);
     *out = f;
     return all(f.low < f.high);
 }

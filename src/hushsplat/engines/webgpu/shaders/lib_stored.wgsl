@@ -24,5 +24,5 @@ fn footprint_in(s: Stored) -> Footprint {
     let low = vec2f(f32(s.low & 0xffffu), f32(s.low >> 16u));
     let high = vec2f(f32(s.high & 0xffffu), f32(s.high >> 16u));
     return Footprint(vec2f(s.center_x, s.center_y), s.ux, s.uy, s.vy, vec2f(s.gx, s.gy), s.hxx, s.hxy, s.hyy,
-                     s.inverse_depth, s.log_opacity, low, high, 0.0);
+                     s.inverse_depth, s.log_opacity, low, high);
 }

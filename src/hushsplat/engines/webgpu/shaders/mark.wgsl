@@ -1,11 +1,11 @@
-// Remember in which frame a Gaussian won a pixel, and count the pixels of each tile whose winner is new.
-//!include lib_frames
+// Who wins a pixel stays a member for the whole period; count the pixels of each tile whose winner is new.
+//!include lib_members
 //!include lib_each_pixel
 
 @group(0) @binding(0) var<uniform> membership: Membership;
 @group(0) @binding(1) var<storage, read> place: array<i32>;
-@group(0) @binding(2) var<storage, read> won_before: array<u32>;               // as won_in was before this frame
-@group(0) @binding(3) var<storage, read_write> won_in: array<atomic<u32>>;
+@group(0) @binding(2) var<storage, read> left_before: array<u32>;  // as frames_left was in the frame before
+@group(0) @binding(3) var<storage, read_write> frames_left: array<atomic<u32>>;
 @group(0) @binding(4) var<storage, read_write> newcomers: array<atomic<u32>>;  // of each tile
 
 fn picture_size() -> vec2i {
@@ -17,13 +17,13 @@ fn each_pixel(px: vec2i, size: vec2i, at: i32) {
         return;
     }
     let winner = u32(place[at]);
-    let shift = frame_shift(winner);
-    if (membership.is_first == 1u || !is_recent(won_before[winner / 2u] >> shift)) {
+    let shift = byte_shift(winner);
+    if (membership.is_first == 1u || ((left_before[winner / 4u] >> shift) & 255u) <= 1u) {
         atomicAdd(&newcomers[tile_index(vec2u(px) / TILE)], 1u);
     }
-    if (((atomicLoad(&won_in[winner / 2u]) >> shift) & FRAMES) != membership.frame) {
-        // Who comes between the two writes the same: the other half stays, and this one ends as the frame.
-        atomicAnd(&won_in[winner / 2u], ~(FRAMES << shift));
-        atomicOr(&won_in[winner / 2u], membership.frame << shift);
+    if (((atomicLoad(&frames_left[winner / 4u]) >> shift) & 255u) != membership.period) {
+        // Who comes between the two writes the same: the other bytes stay, and this one ends as the period.
+        atomicAnd(&frames_left[winner / 4u], ~(255u << shift));
+        atomicOr(&frames_left[winner / 4u], membership.period << shift);
     }
 }
