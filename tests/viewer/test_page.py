@@ -433,6 +433,9 @@ def test_two_fingers_pan_and_pinch(browser: Browser, viewer: Viewer, console_err
     assert phone.evaluate(STICKING_OUT) == [] and phone.evaluate(TOO_SMALL) == []
     phone.evaluate("() => { hushsplat.timeline.toggle(false); document.getElementById('settings').click(); }")
     assert phone.evaluate(STICKING_OUT) == [] and phone.evaluate(TOO_SMALL) == []
+    phone.set_viewport_size({"width": 1024, "height": 700})  # a tablet
+    phone.evaluate("() => hushsplat.timeline.toggle(true)")
+    assert phone.evaluate(STICKING_OUT) == [] and phone.evaluate(TOO_SMALL) == []
     phone.close()
     assert console_errors == []
 
