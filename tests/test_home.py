@@ -212,6 +212,17 @@ def test_far_outliers_change_nothing() -> None:
     assert (where > 0).all() and (where < 1).all() and np.ptp(where, axis=0).max() > 0.6
 
 
+def test_floaters_about_an_object_do_not_cut_it_off() -> None:
+    scene = figure_on_a_floor()
+    rng = np.random.default_rng(1)
+    ways = rng.normal(size=(100, 3))
+    ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+    floaters = gaussians(ways * rng.uniform(6, 12, (100, 1)), np.full(100, 0.5), ways)
+    for place in find_places(together(scene, floaters), 300, 200, up="-y"):
+        where = in_picture(scene.means, place.camera)
+        assert (where > 0).all() and (where < 1).all() and np.ptp(where, axis=0).max() > 0.6
+
+
 @pytest.mark.parametrize("turn", TURNS)
 @pytest.mark.parametrize("make", [figure_on_a_floor, garden])
 def test_up_is_found_in_every_convention(make: object, turn: str) -> None:
@@ -229,6 +240,12 @@ def test_tilted_ground_is_levelled(make: object, degrees: float) -> None:
 
 def test_up_of_a_figure_without_ground_is_that_of_3dgs() -> None:
     np.testing.assert_allclose(find_up(figure()), UP)
+
+
+def test_flat_head_of_a_figure_is_no_floor() -> None:
+    hands = [ball((x, -0.8, 0), 0.25, 1000, 0.03, 3) for x in (-1.0, 1.0)]
+    hat = plate((0, -1.5, 0), (0.45, 0, 0), (0, 0, 0.4), 2000, 0.03, 4)
+    np.testing.assert_allclose(find_up(together(figure(), *hands, hat)), UP)
 
 
 def test_same_scene_same_cameras() -> None:

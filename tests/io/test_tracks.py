@@ -13,7 +13,7 @@ from hushsplat.io import tracks
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.tracks import load_track, read_track, write_track
 from hushsplat.types.errors import HushsplatError, TrackError
-from hushsplat.types.paths import track_from_cameras, walk
+from hushsplat.types.paths import orbit, track_from_cameras, walk
 from hushsplat.types.rotations import matrix_from_quaternion
 from hushsplat.types.track import Track
 
@@ -249,3 +249,25 @@ def test_flight_through_a_capture(tmp_path):
     assert len(load_track(tmp_path / "nerf" / "transforms.json", seconds=1.0)) == 30
     (tmp_path / "list.json").write_text(json.dumps(camera_list()))
     assert len(load_track(tmp_path / "list.json", seconds=1.0)) == 30
+
+
+@pytest.mark.parametrize(
+    ("cameras", "seconds"),
+    [(600, 20.0), (2000, 2000 / 30), (60, 30.0), (24, 12.0), (200, (200 * np.interp(1.8, [1, 3], [1 / 30, 0.5])))],
+)
+def test_flight_takes_as_long_as_its_cameras_are_apart(tmp_path, cameras, seconds):
+    turn = orbit(np.array([50.0, 0, 0]), 3.0, seconds=1.0, fps=float(cameras))
+    frames = [{"file": f"{k}.png", "viewmat": turn.camera(k).camera_from_world.tolist()} for k in range(cameras)]
+    lens = {"width": 80, "height": 60, "fx": 70.0, "fy": 70.0, "cx": 40.0, "cy": 30.0}
+    (tmp_path / "cameras.json").write_text(json.dumps({**lens, "frames": frames}))
+    track = load_track(tmp_path / "cameras.json")
+    assert np.isclose(len(track) / 30, seconds, atol=0.05)
+    assert len(load_track(tmp_path / "cameras.json", seconds=2.0)) == 60
+
+
+@pytest.mark.parametrize("cameras", [1, 2])
+def test_flight_past_cameras_in_one_place(tmp_path, cameras):
+    frames = [{"file": f"{k}.png", "viewmat": np.eye(4).tolist()} for k in range(cameras)]
+    lens = {"width": 80, "height": 60, "fx": 70.0, "fy": 70.0, "cx": 40.0, "cy": 30.0}
+    (tmp_path / "cameras.json").write_text(json.dumps({**lens, "frames": frames}))
+    assert len(load_track(tmp_path / "cameras.json")) >= 1

@@ -153,6 +153,8 @@ def test_flying_is_faster_where_there_is_more_room_and_by_the_wheel(page: Page) 
     page.mouse.move(200, 150)
     page.mouse.wheel(0, -250)
     page.wait_for_function("() => hushsplat.controls.speed === 1")
+    page.mouse.wheel(0, -250)
+    page.wait_for_function("() => document.getElementById('notes').textContent === 'speed ×4.0'")  # the last one only
 
 
 def test_still_camera_is_refined_and_then_nothing_is_drawn(page: Page) -> None:
@@ -337,6 +339,49 @@ def test_screenshot_has_the_camera_inside(page: Page) -> None:
     assert np.allclose(pose(page), before, atol=1e-12)
 
 
+def test_dropped_screenshot_leaves_the_track_alone(page: Page) -> None:
+    wait_for_frame(page, SHARP)
+    with page.expect_download() as download:
+        page.keyboard.press("p")
+    shot = {"name": "back.png", "mimeType": "image/png", "buffer": download.value.path().read_bytes()}
+    page.keyboard.press("k")
+    page.evaluate("() => hushsplat.camera.orbit(0.4, 0)")
+    page.keyboard.press("k")
+    page.keyboard.press("Escape")
+    page.set_input_files("#file", shot)
+    page.wait_for_function("() => document.getElementById('notes').textContent.includes('back to where it was taken')")
+    assert page.evaluate("() => hushsplat.timeline.track.keys.length") == 2
+    assert page.locator("#timeline").is_hidden()
+
+
+def choose_environment(page: Page, size: tuple[int, int]) -> None:
+    body = io.BytesIO()
+    Image.new("RGB", size, (200, 40, 40)).save(body, "PNG")
+    with page.expect_file_chooser() as chooser:
+        page.select_option("#background", "environment")
+    chooser.value.set_files({"name": "sky.png", "mimeType": "image/png", "buffer": body.getvalue()})
+
+
+def test_background_menu_says_what_is_drawn(page: Page, console_errors: list[str]) -> None:
+    page.locator("#settings").click()
+    page.select_option("#background", "#ffffff")
+    choose_environment(page, (30, 20))
+    page.wait_for_function("() => document.getElementById('notes').textContent.includes('twice as wide as high')")
+    assert page.input_value("#background") == "#ffffff"
+    with page.expect_file_chooser():
+        page.select_option("#background", "environment")  # and no file is chosen
+    assert page.input_value("#background") == "#ffffff"
+    choose_environment(page, (40, 20))
+    page.wait_for_function("() => document.getElementById('background').value === 'environment'")
+    page.select_option("#background", "color")
+    page.fill("#background-color", "#000000")
+    assert page.evaluate("() => hushsplat.panel.draw.background") == [[0, 0, 0]]
+    assert page.locator("#background-color").is_visible()
+    page.select_option("#background", "sky")
+    assert page.locator("#background-color").is_hidden()
+    console_errors[:] = [text for text in console_errors if "400 (Bad Request)" not in text]  # of the refused one
+
+
 def test_help_lists_the_keys_and_everything_has_a_name(page: Page) -> None:
     page.keyboard.press("?")
     said = page.inner_text("#keys-help")
@@ -357,7 +402,9 @@ STICKING_OUT = """() => [...document.querySelectorAll("button, select, input, st
 }).map((element) => element.id || element.textContent)"""
 
 
-TOO_SMALL = """() => [...document.querySelectorAll("button, select, summary, input")].filter((element) => {
+TOO_SMALL = """() => [...document.querySelectorAll(
+  "button, select, summary, input, a, [role=button], [role=slider]"
+)].filter((element) => {
   const box = element.getBoundingClientRect();
   return element.checkVisibility({ visibilityProperty: true }) && box.width && Math.min(box.width, box.height) < 43.9;
 }).map((element) => element.id || element.textContent)"""
@@ -394,8 +441,12 @@ def test_two_fingers_pan_and_pinch(browser: Browser, viewer: Viewer, console_err
     phone.wait_for_function(f"() => Math.abs(hushsplat.camera.matrix[0][0] - {eye[0, 0]}) > 0.01")
     assert phone.evaluate(TOO_SMALL) == []
     phone.evaluate("() => { hushsplat.panel.toggleSplit(); hushsplat.timeline.toggle(true); }")
+    wait_for_frame(phone, "frame.sides.length === 2")
     assert phone.evaluate(STICKING_OUT) == [] and phone.evaluate(TOO_SMALL) == []
     phone.evaluate("() => { hushsplat.timeline.toggle(false); document.getElementById('settings').click(); }")
+    assert phone.evaluate(STICKING_OUT) == [] and phone.evaluate(TOO_SMALL) == []
+    phone.set_viewport_size({"width": 1024, "height": 700})  # a tablet
+    phone.evaluate("() => hushsplat.timeline.toggle(true)")
     assert phone.evaluate(STICKING_OUT) == [] and phone.evaluate(TOO_SMALL) == []
     phone.close()
     assert console_errors == []

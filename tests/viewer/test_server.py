@@ -25,7 +25,9 @@ from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.image import to_bytes
 from hushsplat.types.settings import declared
 from hushsplat.viewer.launch import Viewer, service_of
+from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.session import Session
+from hushsplat.viewer.videos import VideoRequest
 
 SMALL = hushsplat.home_camera(96, 64)
 OTHER = hushsplat.walk_track(width=80, height=60).camera(30)
@@ -194,6 +196,28 @@ def test_pictures_are_not_refined_beside_a_video(viewer: Viewer) -> None:
             frame, _ = await one.sharp_frame(at_least=5)
 
     run(visit())
+
+
+def test_requests_that_need_too_much_memory_are_refused(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_much(*_: object) -> None:
+        raise MemoryError
+
+    async def visit() -> tuple[int, dict[str, Any], dict[str, Any]]:
+        async with page(viewer.url) as one:
+            await one.look(SMALL)
+            await one.sharp_frame()
+            monkeypatch.setattr(VideoRequest, "parse", too_much)
+            status, answer = await one.post("video", b"{}")
+            monkeypatch.setattr(SceneEntry, "point_at", too_much)
+            await one.send("probe", request=1, x=0.5, y=0.5)
+            error, _ = await one.next("error")
+            await one.look(SMALL, sequence=1, width=80)
+            await one.sharp_frame()  # the connection is still there
+            return status, answer, error
+
+    status, answer, error = run(visit())
+    assert (status, answer["error"]) == (400, "there is not enough memory for this.")
+    assert error["message"] == "there is not enough memory for this."
 
 
 def test_resolution_of_a_huge_canvas_is_limited(viewer: Viewer) -> None:

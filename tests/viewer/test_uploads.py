@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,7 @@ from hushsplat.viewer.dropped import KEPT_S
 from hushsplat.viewer.launch import Viewer
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.service import RenderService, ViewerOptions
+from hushsplat.viewer.videos import VideoRequest
 
 SMALL = hushsplat.home_camera(96, 64)
 
@@ -244,6 +246,32 @@ def test_cancelled_video_leaves_no_file(viewer: Viewer) -> None:
             assert list(folder_of(viewer).iterdir()) == []
             await start_video(one, ring())  # and then another one
             await video_state(one, "ready")
+
+    run(visit())
+    wait_until_empty(viewer)
+
+
+def test_of_two_videos_at_once_one_is_made(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
+    parse, begun = VideoRequest.parse, threading.Event()
+
+    def slow(*arguments: Any) -> VideoRequest:
+        begun.set()
+        time.sleep(0.3)
+        return parse(*arguments)
+
+    async def visit() -> None:
+        async with page(viewer.url) as one:
+            monkeypatch.setattr(VideoRequest, "parse", slow)
+            first = asyncio.create_task(start_video(one, hushsplat.walk_track(200, 10, 64, 48)))
+            while not begun.is_set():
+                await asyncio.sleep(0.01)
+            status, refused = await start_video(one, ring())  # while the first one is not yet there
+            assert (status, refused["error"]) == (400, "a video is being made already; cancel it first.")
+            status, made = await first
+            assert status == 200
+            assert (await video_state(one, "drawing"))["id"] == made["id"]
+            await one.send("cancel-video")
+            assert (await video_state(one, "cancelled"))["id"] == made["id"]
 
     run(visit())
     wait_until_empty(viewer)

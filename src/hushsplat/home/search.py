@@ -79,6 +79,8 @@ LONE_DISTANCE = 1.35  # of that at which the bulk just fits
 LONE_FILL = 0.8  # of the picture's height or width
 LONE_ELEVATION, LONE_AZIMUTHS = 18.0, 16
 LONE_FRONT_BONUS = 0.15
+# Floaters about a lone object: so many radii of the bulk away, at most this share of the Gaussians and of the border.
+FLOATER_RADII, FLOATER_SHARE, FLOATER_BORDER = 3.0, 0.02, 0.2
 
 
 @dataclass(frozen=True)
@@ -147,15 +149,25 @@ class Search:
         upward = up_direction(gaussians, up)
         lens = guess_camera(gaussians.take(np.arange(0)), width, height, upward, fov_y_deg)  # checks the size
         drawing = engine(on) if isinstance(on, str) else on
-        return Search(gaussians, lens, upward, drawing, options or RenderOptions())
+        return Search(gaussians, lens, upward, drawing, options or RenderOptions())._without_floaters()
+
+    def _without_floaters(self) -> Search:
+        """The same without the few Gaussians far away, if what is left is a lone object."""
+        away = np.linalg.norm(self.gaussians.means - self.middle, axis=1) > FLOATER_RADII * self.radius
+        if not 0 < away.sum() < FLOATER_SHARE * len(away):
+            return self
+        if self._at_border(self._around()) > FLOATER_BORDER:
+            return self
+        kept = self.gaussians.take(np.flatnonzero(~away))
+        without = Search(kept, self.lens, self.up, self.engine, self.options)
+        return without if without._ends_within(without._around()) else self
 
     def places(self, count: int) -> list[Place]:
         """The best candidates that differ from each other."""
         if len(self.gaussians) == 0:
             camera = guess_camera(self.gaussians, self.lens.width, self.lens.height, self.up, self.fov_y_deg)
             return [Place("Home", camera, np.zeros(3), 0.0)]
-        around = [self.look(self.middle + self._far() * way, self.middle) for way in self._ways([LONE_ELEVATION])]
-        self.is_lone = self._ends_within(around)
+        self.is_lone = self._ends_within(self._around())
         self.seen = self._around_object() if self.is_lone else self._within_surroundings()
         chosen = self._distinct(self.seen, count)
         if not self.is_lone:
@@ -227,9 +239,17 @@ class Search:
         end = ends[np.where(inside, row, 0).astype(np.int64), np.where(inside, column, 0).astype(np.int64)]
         return z, inside & (z < end), inside
 
+    def _around(self) -> list[Seen]:
+        """The bulk from all sides, from so far that a lone object is whole."""
+        return [self.look(self.middle + self._far() * way, self.middle) for way in self._ways([LONE_ELEVATION])]
+
+    @staticmethod
+    def _at_border(around: Sequence[Seen]) -> float:
+        return float(np.median([border(seen.hit) for seen in around]))
+
     def _ends_within(self, around: Sequence[Seen]) -> bool:
         """Whether the scene ends within the pictures from most sides and shows its subject to the outside."""
-        at_border = float(np.median([border(seen.hit) for seen in around]))
+        at_border = self._at_border(around)
         visible = self._visible_from_outside(around, self.body)
         if not any(at_border <= most and visible > least for most, least in LONE):
             return False

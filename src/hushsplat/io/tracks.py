@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.captures.photographs import is_file
 from hushsplat.io.eyenavgs import read_eyenavgs
 from hushsplat.io.strict_json import MAX_JSON_BYTES, Fields, read_json_object
+from hushsplat.types.camera import Camera
 from hushsplat.types.errors import CameraError, TrackError
 from hushsplat.types.paths import track_from_cameras
 from hushsplat.types.track import MAX_FRAMES, Track
@@ -23,6 +24,10 @@ FORMAT = "hushsplat-track"
 VERSION = 1
 CONVENTION = "opencv"  # x right, y down, z forward; pixel centres at +0.5
 SECONDS_PER_VIEW = 0.5  # ours: how long a flight through a capture takes from one photograph to the next
+SECONDS_PER_FRAME = 1 / 30  # and through a list that is a camera path already
+# Ours: a step to the next camera that is no larger belongs to a path, one that is three times as large to photographs.
+# The published path through bicycle turns by 0.4 degrees a step and moves by 0.01; bonsai's photographs: 3.7 and 0.07.
+PATH_TURN_DEG, PATH_MOVE = 1.0, 0.02  # of the median distance of cameras to their middle
 
 
 def load_track(
@@ -37,7 +42,8 @@ def load_track(
     Args:
         path: of a .json or .csv file, or of a capture.
         eye: of an EyeNavGS recording: 0 left, 1 right.
-        seconds: of a flight through a capture; None: half a second for each photograph.
+        seconds: of a flight through a capture; None: half a second for each photograph, 1/30 s for each camera of a
+            path whose cameras are close to each other (docs/tracks.md).
         fps: of a flight through a capture; other tracks keep their own times.
 
     Returns:
@@ -56,7 +62,22 @@ def load_track(
     if not path.is_dir() and not is_file(path):
         raise TrackError(f"{path}: does not exist; a track is a .json, a .csv of EyeNavGS or the folder of a capture.")
     cameras = [view.camera for view in load_capture(path, require_photographs=False).views]
-    return track_from_cameras(cameras, SECONDS_PER_VIEW * len(cameras) if seconds is None else seconds, fps)
+    return track_from_cameras(cameras, _flight_seconds(cameras) if seconds is None else seconds, fps)
+
+
+def _flight_seconds(cameras: Sequence[Camera]) -> float:
+    """How long a flight past these cameras takes: by how far each is from the next, in the median."""
+    poses = np.stack([camera.world_from_camera for camera in cameras])
+    positions, axes = poses[:, :3, 3], poses[:, :3, :3]
+    extent = np.median(np.linalg.norm(positions - np.median(positions, axis=0), axis=1))
+    moves = np.linalg.norm(np.diff(positions, axis=0), axis=1)
+    traces = np.einsum("nij,nij->n", axes[1:], axes[:-1])
+    turns_deg = np.degrees(np.arccos(np.clip((traces - 1) / 2, -1, 1)))
+    if not len(moves):
+        return SECONDS_PER_VIEW
+    moved = np.median(moves) / (PATH_MOVE * extent) if extent > 0 else 0.0
+    step = max(moved, np.median(turns_deg) / PATH_TURN_DEG)
+    return len(cameras) * float(np.interp(step, [1, 3], [SECONDS_PER_FRAME, SECONDS_PER_VIEW]))
 
 
 def read_track(path: str | Path) -> Track:

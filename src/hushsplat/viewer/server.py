@@ -36,6 +36,7 @@ ERRORS_PER_S, ERRORS_AT_ONCE = 10.0, 50.0
 MOST_DOWNLOADS = 2  # of a video at once: each holds a connection
 HEARTBEAT_S = 20.0  # a client that does not answer for so long is disconnected
 MAX_PHOTOGRAPH_PX = 1920  # width as it is sent to the page
+NO_MEMORY = "there is not enough memory for this."
 STATIC = Path(str(files("hushsplat").joinpath("viewer", "static")))
 
 
@@ -141,7 +142,7 @@ class Server:
             except HushsplatError as error:
                 response = web.json_response({"error": str(error)}, status=400)
             except MemoryError:
-                response = web.json_response({"error": "there is not enough memory for this."}, status=400)
+                response = web.json_response({"error": NO_MEMORY}, status=400)
             return response
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
@@ -189,9 +190,10 @@ class Server:
                     self._cancel_video(session)
                 else:
                     await session.handle(parsed)
-            except HushsplatError as error:
+            except (HushsplatError, MemoryError) as error:
                 if errors.allows():  # error replies are limited, too
-                    await connection.send_json({"type": "error", "message": str(error)})
+                    text = NO_MEMORY if isinstance(error, MemoryError) else str(error)
+                    await connection.send_json({"type": "error", "message": text})
 
     def _session(self, request: web.Request) -> Session:
         session = self._sessions.get(request.query.get("session", ""))

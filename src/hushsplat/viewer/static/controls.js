@@ -110,6 +110,7 @@ export class Controls extends EventTarget {
     if (this.mode === "orbit") return this.#camera.dolly(Math.exp(amount * WHEEL));
     this.speed = Math.min(4, Math.max(-4, this.speed - amount * WHEEL_SPEED));
     this.dispatchEvent(new Event("mode"));
+    this.dispatchEvent(new Event("speed"));
   }
 
   #key(event, down) {

@@ -3,8 +3,8 @@
 const SCENES = /\.(ply|splat|spz|sog)$/i;
 const NAMES = [
   [/\.(jpe?g|webp|gif|heic|tiff?|bmp)$/i, "a picture"], [/\.(mp4|mov|webm|avi)$/i, "a video"], [/\.(zip|7z|rar|gz|tar)$/i, "an archive; unpack it first"],
-  [/\.(glb|gltf|obj|fbx|stl|usdz?)$/i, "a mesh, not Gaussians"], [/\.(las|laz|e57|pcd)$/i, "a point cloud, not Gaussians"],
-  [/\.(ckpt|pth?|safetensors)$/i, "a checkpoint; export a .ply from it"], [/\.(bin|txt|npy)$/i, "no scene"],
+  [/\.(glb|gltf|obj|fbx|stl|blend|usd[acz]?)$/i, "a mesh, not Gaussians"], [/\.(las|laz|e57|pcd)$/i, "a point cloud, not Gaussians"],
+  [/\.(ckpt|pth?|safetensors)$/i, "a checkpoint; export a .ply from it"], [/\.(ksplat)$/i, "a scene of another viewer's own format; export a .ply"], [/\.html?$/i, "a web page"],
 ];
 const MAGIC = [["\xff\xd8\xff", "a picture"], ["\x89PNG", "a picture"], ["GIF8", "a picture"], ["glTF", "a mesh, not Gaussians"], ["<!DO", "a web page; the download went wrong"], ["<htm", "a web page; the download went wrong"], ["vers", "a pointer of Git LFS; fetch the file itself"]];
 const EXPECTED = "drop a .ply, .splat, .spz or .sog file, a track or a screenshot";
@@ -23,6 +23,7 @@ export async function refusal(file) {
   if (/\.ply$/i.test(name)) return `${name}: is no PLY, which begins with "ply"; ${EXPECTED}.`;
   if (/\.splat$/i.test(name) && size % SPLAT_BYTES) return `${name}: has ${size} bytes, and a .splat has ${SPLAT_BYTES} for each Gaussian; it is cut short or of another format.`;
   if (/\.sog$/i.test(name) && !start.startsWith("PK")) return `${name}: is no .sog, which is a zip file of pictures; ${EXPECTED}.`;
+  if (/\.spz$/i.test(name) && !start.startsWith("\x1f\x8b") && !start.startsWith("NGSP")) return `${name}: is no .spz, which begins with gzip data or "NGSP"; ${EXPECTED}.`;
   return null;
 }
 

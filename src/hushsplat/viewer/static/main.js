@@ -217,6 +217,11 @@ function showPivot(_, ms = 500) {
   pivotTimer = setTimeout(() => ring.classList.remove("seen"), ms);
 }
 controls.addEventListener("hold", ({ detail: held }) => connection.send({ type: "hold", held }));
+let speedNote = null;
+controls.addEventListener("speed", () => {
+  speedNote?.remove();
+  speedNote = note(`speed ×${(2 ** controls.speed).toPrecision(2)}`);
+});
 controls.addEventListener("grab", () => {
   timeline.pause();
   camera.flight = null;
@@ -239,7 +244,7 @@ async function openFile(file) {
   if (/\.png$/i.test(file.name)) {
     const text = await trackInPng(file);
     if (!text) return void showError(`${file.name}: is no screenshot of hushsplat; there is no camera inside.`);
-    return timeline.load(new File([text], file.name), "back to where it was taken");
+    return timeline.visit(new File([text], file.name));
   }
   const refused = await refusal(file);
   if (refused) return void showError(refused);

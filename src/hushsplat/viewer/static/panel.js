@@ -174,10 +174,22 @@ export class Panel extends EventTarget {
     };
   }
 
+  /** The menu says what is drawn. */
+  #reflectBackground() {
+    const { background } = this.draw, hex = (rgb) => `#${rgb.map((v) => Math.round(255 * v).toString(16).padStart(2, "0")).join("")}`;
+    const plain = background && background !== "environment" && background.length === 1;
+    if (!plain) $("background").value = !background ? "" : background === "environment" ? "environment" : "sky";
+    else if ($("background").value !== "color") $("background").value = hex(background[0]);
+    if ($("background").selectedIndex < 0) $("background").value = "color";
+    $("background-color").hidden = $("background").value !== "color";
+  }
+
   #setBackground(name) {
-    $("background-color").hidden = name !== "color";
     const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255);
-    if (name === "environment") return void this.dispatchEvent(new Event("environment"));
+    if (name === "environment") {
+      this.#reflectBackground(); // until the picture has been sent; it may be refused, or none be chosen
+      return void this.dispatchEvent(new Event("environment"));
+    }
     this.draw.background = !name ? null : name === "sky" ? SKY : [rgb(name === "color" ? $("background-color").value : name)];
     this.#changed();
   }
@@ -244,6 +256,7 @@ export class Panel extends EventTarget {
     const title = (side) => `${side.method}: ${this.#hello.methods.find(({ name }) => name === side.method)?.title}`;
     $("method-help").textContent = sides.map(title).join(" · ");
     $("adapt").checked = this.draw.adapt;
+    this.#reflectBackground();
     $("denoiser").classList.toggle("idle", !sides.some((side) => this.#learned(side)));
     setSlider("samples", Math.log2(samples), samples);
     for (const setting of SETTINGS) {

@@ -90,6 +90,8 @@ export class Stage extends EventTarget {
         this.#header = next.header;
         this.draw();
         this.dispatchEvent(new CustomEvent("shown", { detail: next.header }));
+      } catch (error) {
+        console.error(error); // a picture that cannot be decoded does not end the others
       } finally {
         this.#acknowledge(next.header);
       }

@@ -208,14 +208,26 @@ export class Timeline {
     download(`${JSON.stringify(head).slice(0, -1)}, "frames": [\n${lines(frames)}\n]${tail}}\n`, "track.json", "application/json");
   }
 
-  async load(file, said) {
+  async load(file) {
     try {
       const track = Track.fromJson(await upload("track", file, this.session()));
       this.toggle(true);
       this.set(track);
       if (track.keys.length > 1) this.seek(track.start);
       else this.camera.flyTo({ ...track.at(0), fov: track.fov });
-      note(said ?? `${file.name}: ${track.keys.length} poses, ${track.duration.toFixed(1)} s`);
+      note(`${file.name}: ${track.keys.length} poses, ${track.duration.toFixed(1)} s`);
+    } catch (error) {
+      showError(error.message);
+    }
+  }
+
+  /** Go to the camera of a screenshot; the track stays as it is. */
+  async visit(file) {
+    try {
+      const track = Track.fromJson(await upload("track", file, this.session()));
+      this.pause();
+      this.camera.flyTo({ ...track.at(0), fov: track.fov });
+      note("back to where it was taken");
     } catch (error) {
       showError(error.message);
     }

@@ -144,7 +144,7 @@ export class Track {
   }
 }
 
-/** The curve of the package (core/splines.py): Catmull-Rom in time, with tangents limited in length. */
+/** The curve of the package (types/splines.py): Catmull-Rom in time, with tangents limited in length. */
 function curve(knots, at) {
   const after = knots.findIndex(({ time }) => time > at);
   const k = after < 0 ? knots.length - 2 : Math.max(0, after - 1);
