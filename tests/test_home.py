@@ -6,14 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import hushsplat
 from hushsplat.engines.base import engine
 from hushsplat.home import Place, find_places, frame_scene, orbit_scene, tour
 from hushsplat.io.scenes.scene import load
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import CameraError, HushsplatError
-from hushsplat.types.framing import find_up
+from hushsplat.types.framing import find_up, fitting_near, scene_bulk
 from hushsplat.types.gaussians import Gaussians
-from hushsplat.types.options import Noise, RenderOptions
+from hushsplat.types.options import NEAR, Noise, RenderOptions
 from hushsplat.types.rotations import matrix_from_quaternion, quaternion_from_matrix
 
 UP = np.array([0.0, -1.0, 0.0])  # of all scenes here, until they are turned
@@ -246,6 +247,20 @@ def test_flat_head_of_a_figure_is_no_floor() -> None:
     hands = [ball((x, -0.8, 0), 0.25, 1000, 0.03, 3) for x in (-1.0, 1.0)]
     hat = plate((0, -1.5, 0), (0.45, 0, 0), (0, 0, 0.4), 2000, 0.03, 4)
     np.testing.assert_allclose(find_up(together(figure(), *hands, hat)), UP)
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.001])
+def test_near_plane_does_not_keep_a_small_scene_away(scale: float) -> None:
+    scene = figure_on_a_floor()
+    small = replace(scene, means=scene.means * np.float32(scale), scales=scene.scales * np.float32(scale))
+    options = fitting_near(small, RenderOptions(threads=1))
+    assert 0.01 * scene_bulk(small)[1] <= options.near <= 0.1 * scene_bulk(small)[1] and options.threads == 1
+    (place,) = find_places(small, 300, 200, up="-y", count=1, options=options)
+    where = in_picture(small.means, place.camera)
+    assert (where > 0).all() and (where < 1).all() and np.ptp(where, axis=0).max() > 0.6
+    assert (hushsplat.render(small).alpha > 0.5).mean() > 0.1  # by itself, too
+    assert fitting_near(scene, RenderOptions()).near == NEAR  # as scenes of 3DGS are drawn
+    assert fitting_near(small, RenderOptions(near=0.3)).near == 0.3  # as asked for
 
 
 def test_same_scene_same_cameras() -> None:

@@ -14,6 +14,7 @@ from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.stream import MethodLike, Stream
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError
+from hushsplat.types.framing import fitting_near
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.image import Image
 from hushsplat.types.options import Noise, RenderOptions
@@ -70,7 +71,9 @@ def render(
         scene = _gaussians(scene)
     drawing = _engine_of(on)
     if camera is None:
-        camera = frame_scene(scene, on=drawing)
+        if isinstance(scene, Gaussians):
+            options = fitting_near(scene, options or RenderOptions())
+        camera = frame_scene(scene, on=drawing, options=options)
     stream = Stream(drawing, _uploaded(scene, drawing), [method], noise=noise, options=options)
     for _ in range(count - 1):
         stream.step(camera)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,24 @@ def captured_page(browser: Browser, captured: Viewer, console_errors: list[str])
     yield opened
     opened.close()
     assert console_errors == []
+
+
+def test_small_scene_is_not_cut_by_the_near_plane(scene: Gaussians) -> None:
+    shrink = np.float32(0.002)
+    small = replace(scene, means=scene.means * shrink, scales=scene.scales * shrink)
+    with hushsplat.view(small, port=0) as viewer:
+        camera = viewer._service.entry.places[0].camera.resized(96, 64)
+
+        async def visit() -> bytes:
+            async with connected(viewer.url) as one:
+                await one.draw("reference")
+                await one.look(camera)
+                return (await one.sharp_frame())[1][0]
+
+        seen = pixels(run(visit()))
+    large = replace(camera, world_from_camera=camera.world_from_camera.copy())
+    large.world_from_camera[:3, 3] /= shrink
+    assert psnr(seen, to_bytes(hushsplat.render(scene, large, "reference").color)) > 25
 
 
 def test_photograph_lies_beside_the_picture_where_it_was_taken(captured_page: Page, scene: Gaussians) -> None:

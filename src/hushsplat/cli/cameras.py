@@ -16,6 +16,7 @@ from hushsplat.types.camera import Camera
 from hushsplat.types.capture import Capture, View
 from hushsplat.types.errors import CameraError, HushsplatError
 from hushsplat.types.framing import up_direction
+from hushsplat.types.options import RenderOptions
 from hushsplat.types.paths import reanchored
 from hushsplat.types.track import Track
 
@@ -41,7 +42,7 @@ class Cameras:
     speed: float = 1.0  # > 0: move this much faster
     reanchor: MaybeFloat = None  # > 0: begin the track at the scene's own camera, its moves times this
 
-    def track_or_camera(self, scene: NamedScene) -> Track | Camera:
+    def track_or_camera(self, scene: NamedScene, options: RenderOptions) -> Track | Camera:
         """A single camera, unless a track, a walk or an orbit was asked for."""
         self._refuse_contradictions()
         seconds = SECONDS if self.seconds is None else self.seconds
@@ -51,10 +52,10 @@ class Cameras:
         if self.walk or self.orbit:
             fov, size, seconds = self._guessed_fov(), self._guessed_size(), seconds / self.speed
             path = tour if self.walk else orbit_scene
-            return path(scene.framing, *size, up=self.up, seconds=seconds, fps=fps, fov_y_deg=fov)
+            return path(scene.framing, *size, up=self.up, seconds=seconds, fps=fps, fov_y_deg=fov, options=options)
         if self.track is None:
-            return self.camera(scene)
-        track = self._resampled(self._anchored(load_track(self.track, seconds=self.seconds, fps=fps), scene))
+            return self.camera(scene, options)
+        track = self._resampled(self._anchored(load_track(self.track, seconds=self.seconds, fps=fps), scene, options))
         return track.resized(*self._size(track.width, track.height))
 
     def is_guessed(self, scene: NamedScene) -> bool:
@@ -62,19 +63,19 @@ class Cameras:
         known = scene.is_own and self.fov is None and self.up is None and not self.orbit
         return self.capture is None and self.track is None and not known
 
-    def camera(self, scene: NamedScene) -> Camera:
+    def camera(self, scene: NamedScene, options: RenderOptions) -> Camera:
         """A camera of the capture, our scene's own camera, or one that frames the scene."""
         if self.capture is not None:
             camera = view_named(load_capture(self.capture, require_photographs=False), self.view).camera
             return camera.resized(*self._size(camera.width, camera.height))
         if not self.is_guessed(scene):
             return home_camera(*self._guessed_size())
-        return frame_scene(scene.framing, *self._guessed_size(), self.up, self._guessed_fov())
+        return frame_scene(scene.framing, *self._guessed_size(), self.up, self._guessed_fov(), options=options)
 
-    def _anchored(self, track: Track, scene: NamedScene) -> Track:
+    def _anchored(self, track: Track, scene: NamedScene, options: RenderOptions) -> Track:
         if self.reanchor is None:
             return track
-        anchor = Cameras(fov=self.fov, up=self.up).camera(scene)
+        anchor = Cameras(fov=self.fov, up=self.up).camera(scene, options)
         return reanchored(track, anchor, self.reanchor, up=up_direction(scene.framing, self.up))
 
     def _resampled(self, track: Track) -> Track:

@@ -45,7 +45,7 @@ from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.spec.views import SHOWN, view_picture
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
-from hushsplat.types.framing import guess_up
+from hushsplat.types.framing import fitting_near, guess_up
 from hushsplat.types.image import Pixels
 from hushsplat.types.options import NEAR, Noise, RenderOptions
 from hushsplat.types.track import Track
@@ -97,7 +97,7 @@ class Render:
     seed: int = 0  # another seed, another noise
     frame: int = 0  # number of the (first) frame, each frame has its own noise
     background: Color = "black"  # behind the scene, RGB 0..1
-    near: float = NEAR  # world units: nothing nearer than this is drawn
+    near: float = NEAR  # world units: nothing nearer than this is drawn; small scenes have a nearer one if not said
     threads: int = 0  # 0: all cores; the picture is the same for any number
     order: MaybeOrder = None  # what is in front: by depth in each pixel (raw's own), or of the centres (hush's own)
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
@@ -122,7 +122,8 @@ class Render:
         noise = Noise(self.samples, self.seed, self.frame, self.sampler)
         with status(f"reading {self.scene}", self.quiet):
             scene = scene_argument(self.scene, self.lod)
-        seen = self.cameras.track_or_camera(scene)
+        options = fitting_near(scene.framing, options)
+        seen = self.cameras.track_or_camera(scene, options)
         cameras = self._frames(seen, denoised=any(name in DENOISERS for name in asked))
         names = [drawn_by(name, scene.gaussians.payload is not None).name for name in asked]
         methods = [self._configured(name) for name in names]

@@ -72,7 +72,7 @@ class View:
     method: Method = "hush"  # that the page begins with
     weights: MaybePath = None  # of paper and temporal: a .safetensors file; the package's own if not said
     background: Color = "black"  # behind the scene, RGB 0..1
-    near: float = NEAR  # world units: nothing nearer than this is drawn
+    near: float = NEAR  # world units: nothing nearer than this is drawn; small scenes have a nearer one if not said
     threads: int = 0  # 0: all cores
     max_upload_mb: int = 2048  # largest file that the page may open; 0: none
     max_clients: int = 32  # pages that may be open at once

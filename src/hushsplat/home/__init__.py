@@ -56,6 +56,7 @@ def frame_scene(
     fov_y_deg: float = 50.0,
     *,
     on: str | Engine = "cpu",
+    options: RenderOptions | None = None,
 ) -> Camera:
     """The best place to look from first, see `find_places`.
 
@@ -66,11 +67,12 @@ def frame_scene(
         up: a direction of three numbers, or "y", "-y", "z", ...; None takes the normal of the ground.
         fov_y_deg: vertical field of view, degrees.
         on: the engine that draws, or its name.
+        options: near plane and threads of the pictures.
 
     Returns:
         The camera.
     """
-    return find_places(scene, width, height, up=up, fov_y_deg=fov_y_deg, count=1, on=on)[0].camera
+    return find_places(scene, width, height, up=up, fov_y_deg=fov_y_deg, count=1, on=on, options=options)[0].camera
 
 
 def orbit_scene(
@@ -83,6 +85,7 @@ def orbit_scene(
     fps: float = 30.0,
     fov_y_deg: float = 50.0,
     on: str | Engine = "cpu",
+    options: RenderOptions | None = None,
 ) -> Track:
     """A circle about what the camera of `frame_scene` looks at, which begins at that camera.
 
@@ -95,11 +98,12 @@ def orbit_scene(
         fps: frames a second.
         fov_y_deg: vertical field of view, degrees.
         on: the engine that draws, or its name.
+        options: near plane and threads of the pictures.
 
     Returns:
         A track of round(seconds · fps) frames.
     """
-    search = Search.of(scene, width, height, up, fov_y_deg, on, None)
+    search = Search.of(scene, width, height, up, fov_y_deg, on, options)
     return circle(search.places(1)[0], search.up, seconds, fps, fov_y_deg)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy import ndarray as Array
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import CameraError
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.options import NEAR, RenderOptions
 from hushsplat.types.rotations import matrix_from_quaternion, normalized
 
 # Files follow three conventions: -y (COLMAP and so 3DGS), y (graphics engines) and z (CAD); the others are for users.
@@ -52,6 +53,7 @@ FLOOR_SHARE = 0.2
 # Of the spread of all surfaces, to the side to which it is less. Floors and ceilings have 0.73 to 1.2; the head of a
 # figure is as flat as a floor at the top, and has 0.39.
 FLOOR_SPREAD = 0.6
+SMALL_NEAR = 0.6  # radii of a scene: a near plane beyond this keeps one from coming near
 # The rest is set by eye on pictures of the same five scenes.
 DIRECTIONS = 16  # places around the target that are tried
 ELEVATION_DEG = 20.0
@@ -121,6 +123,14 @@ def scene_bulk(gaussians: Gaussians) -> tuple[Float64[Array, " 3"], float]:
     means, weight = some.means.astype(np.float64), importance(some)
     middle = np.array([_percentile(means[:, axis], weight, 50.0) for axis in range(3)])
     return middle, max(_percentile(np.linalg.norm(means - middle, axis=1), weight, BULK_PERCENT), 1e-6)
+
+
+def fitting_near(gaussians: Gaussians, options: RenderOptions) -> RenderOptions:
+    """The options; the near plane of 3DGS, if no other was asked for, comes nearer where it would cut a small scene."""
+    _, radius = scene_bulk(gaussians)
+    if options.near != NEAR or radius * SMALL_NEAR > NEAR:
+        return options
+    return replace(options, near=float(10.0 ** np.floor(np.log10(0.1 * radius))))  # the same for all levels of detail
 
 
 def guess_up(gaussians: Gaussians) -> str:

@@ -17,10 +17,10 @@ from hushsplat.io.captures.photographs import load_photograph
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import View
 from hushsplat.types.errors import HushsplatError, ViewError
-from hushsplat.types.framing import scene_bulk, up_direction
+from hushsplat.types.framing import fitting_near, scene_bulk, up_direction
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.levels import Levels
-from hushsplat.types.options import Noise, RenderOptions
+from hushsplat.types.options import NEAR, Noise, RenderOptions
 from hushsplat.viewer.encoding import jpeg
 
 SIZE, FOV_Y_DEG = (800, 532), 50.0  # of the pictures that places are chosen by
@@ -46,6 +46,7 @@ class SceneEntry:
         up: unit vector.
         radius: of what the scene shows in detail, world units.
         places: the first is where a page begins.
+        near: plane, world units.
         levels: of detail, for moving cameras; None: there are none.
         photographs: of the first places, if they are those of a capture.
         thumbnails: of places, JPEG, as far as they were asked for.
@@ -58,6 +59,7 @@ class SceneEntry:
     up: Float64[Array, " 3"]
     radius: float
     places: tuple[Place, ...]
+    near: float = NEAR
     levels: Levels | None = None
     photographs: tuple[View, ...] = ()
     thumbnails: dict[int, bytes] = field(default_factory=dict)
@@ -78,7 +80,7 @@ class SceneEntry:
             gaussians: of the scene.
             name: on the page.
             engine: to upload to.
-            options: of the upload.
+            options: of the upload, and the near plane of places.
             cameras: places by name, or the views of a capture; none: they are found.
             up: a direction or a name of UP_AXES; None guesses.
             framing: another level of detail of the scene, to find places and up by.
@@ -86,13 +88,19 @@ class SceneEntry:
         framing = gaussians if framing is None else framing
         upward = up_direction(framing, up)
         _, radius = scene_bulk(framing)
+        options = fitting_near(framing, options)
         views = tuple(view for view in cameras[:MAX_PLACES] if isinstance(view, View))
         named = [(view.name, view.camera) if isinstance(view, View) else view for view in cameras[:MAX_PLACES]]
         places = [Place(title, camera) for title, camera in named]
         if not places:
-            places = find_places(framing, *SIZE, up=upward, fov_y_deg=FOV_Y_DEG, count=PLACES, on=engine)
+            looked_with = RenderOptions(near=options.near)
+            places = find_places(
+                framing, *SIZE, up=upward, fov_y_deg=FOV_Y_DEG, count=PLACES, on=engine, options=looked_with
+            )
         scene = engine.upload(gaussians, options)
-        return SceneEntry(name, gaussians, engine, scene, upward, radius, tuple(places), photographs=views)
+        return SceneEntry(
+            name, gaussians, engine, scene, upward, radius, tuple(places), options.near, photographs=views
+        )
 
     def with_levels(self, options: RenderOptions, on_leaf: Callable[[], None] = lambda: None) -> SceneEntry:
         """The same scene with levels of detail; the cpu engine alone can draw them."""
@@ -182,7 +190,9 @@ class SceneEntry:
 
     def home(self, up: Float64[Array, " 3"]) -> Place:
         """The best place to look from if this direction is up."""
-        return find_places(self.gaussians, *SIZE, up=up, fov_y_deg=FOV_Y_DEG, count=1, on=self.engine)[0]
+        options = RenderOptions(near=self.near)
+        found = find_places(self.gaussians, *SIZE, up=up, fov_y_deg=FOV_Y_DEG, count=1, on=self.engine, options=options)
+        return found[0]
 
     def middle_depth(self, camera: Camera, options: RenderOptions) -> float | None:
         """The 40th percentile of the depths in the middle of the picture: a window in a wall does not count."""

@@ -224,7 +224,7 @@ class Server:
             if index < len(entry.photographs):
                 body = await self._service.read(lambda: entry.photograph(index, THUMBNAIL_PX))
             else:
-                body = await self._service.draw(lambda: entry.thumbnail(index, self._service.options.render))
+                body = await self._service.draw(lambda: entry.thumbnail(index, self._service.render_options(entry)))
         return web.Response(body=body, content_type="image/jpeg")
 
     async def _fetch_photograph(self, request: web.Request) -> web.StreamResponse:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -80,7 +80,11 @@ class RenderService:
 
     def new_renderer(self, entry: SceneEntry) -> FrameRenderer:
         """A renderer without history; its work runs in the drawing thread."""
-        return FrameRenderer(entry, self.options.weights, self.options.render)
+        return FrameRenderer(entry, self.options.weights, self.render_options(entry))
+
+    def render_options(self, entry: SceneEntry) -> RenderOptions:
+        """How a scene is drawn."""
+        return replace(self.options.render, near=entry.near)
 
     async def draw(self, work: Callable[[], Result]) -> Result:
         """Run work that uses the engine."""

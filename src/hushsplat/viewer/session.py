@@ -273,7 +273,7 @@ class Session:
 
     async def send_scene(self) -> None:
         """Send what the page has to know about its scene."""
-        entry, options = self.entry, self.service.options.render
+        entry, options = self.entry, self.service.render_options(self.entry)
         if self.service.loading is not None and entry is self.service.entry:
             await self.send({"type": "scene", "session": self.id, "loading": True, "name": self.service.loading})
             return
@@ -319,14 +319,14 @@ class Session:
                 self._loop.call_soon_threadsafe(self._restart)
 
     async def _answer_probe(self, message: protocol.Probe) -> None:
-        entry, camera, options = self.entry, self.camera, self.service.options.render
+        entry, camera, options = self.entry, self.camera, self.service.render_options(self.entry)
         if camera is None:
             raise ViewError("the message 'probe' was refused: send a 'look' first.")
         point = await self.service.draw(lambda: entry.point_at(camera, message.x, message.y, options))
         await self.send({"type": "probe", "request": message.request, "point": point})
 
     async def _answer_walls(self, message: protocol.Walls) -> None:
-        entry, options = self.entry, self.service.options.render
+        entry, options = self.entry, self.service.render_options(self.entry)
         faces = await self.service.draw(lambda: entry.surroundings(message.point, message.near, options))
         rounded = [float(f"{far:.4g}") if math.isfinite(far) else 0 for far in faces.ravel()]
         point = message.point.tolist()
@@ -438,7 +438,7 @@ class Session:
         """The depth in the middle of the picture, every now and then, where frames have none: the page flies by it."""
         now = time.monotonic()
         if now - self._probed_at > DEPTH_EVERY_S:
-            self._depth, self._probed_at = self.entry.middle_depth(camera, self.service.options.render), now
+            self._depth, self._probed_at = self.entry.middle_depth(camera, self.service.render_options(self.entry)), now
 
 
 def _encoded(frame: OutgoingFrame) -> list[bytes]:
