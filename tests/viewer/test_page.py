@@ -373,7 +373,10 @@ def test_background_menu_says_what_is_drawn(page: Page, console_errors: list[str
     assert page.input_value("#background") == "#ffffff"
     choose_environment(page, (40, 20))
     page.wait_for_function("() => document.getElementById('background').value === 'environment'")
+    with page.expect_file_chooser():
+        page.locator("#background-picture").click()  # another one
     page.select_option("#background", "color")
+    assert page.locator("#background-picture").is_hidden()
     page.fill("#background-color", "#000000")
     assert page.evaluate("() => hushsplat.panel.draw.background") == [[0, 0, 0]]
     assert page.locator("#background-color").is_visible()

@@ -161,6 +161,7 @@ export class Panel extends EventTarget {
     });
     $("background").onchange = () => this.#setBackground($("background").value);
     $("background-color").oninput = () => this.#setBackground("color");
+    $("background-picture").onclick = () => this.dispatchEvent(new Event("environment"));
     $("adapt").onchange = () => { this.draw.adapt = $("adapt").checked; this.#changed(); };
     $("samples").oninput = () => { this.draw.samples = 2 ** Number($("samples").value); this.#changed(); };
     for (const setting of SETTINGS) {
@@ -182,6 +183,7 @@ export class Panel extends EventTarget {
     else if ($("background").value !== "color") $("background").value = hex(background[0]);
     if ($("background").selectedIndex < 0) $("background").value = "color";
     $("background-color").hidden = $("background").value !== "color";
+    $("background-picture").hidden = $("background").value !== "environment";
   }
 
   #setBackground(name) {
