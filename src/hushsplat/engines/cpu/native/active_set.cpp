@@ -252,7 +252,10 @@ private:
             for (int k = 0; k < n; ++k) {
                 const PixelBox& box = boxes[k];
                 if (box.x0 >= box.x1 || box.y0 >= box.y1) continue;
-                const f32x4 rgb = color_of(colors_, camera_.eye, scene_.id[slot[k]]);
+                // The mean is where the projection has just read it, not in the arrays of the file.
+                const float* row = &scene_.fixed[(size_t)(slot[k] / kChunk) * kFixed * kChunk] + slot[k] % kChunk;
+                const float mean[3] = {row[kMeanX * kChunk], row[kMeanY * kChunk], row[kMeanZ * kChunk]};
+                const f32x4 rgb = color_at(colors_, mean, camera_.eye, scene_.id[slot[k]]);
                 Record& r = (*record_)[made] = records[k];
                 r.red = rgb[0], r.green = rgb[1], r.blue = rgb[2];
                 (*box_)[made] = box;
@@ -263,7 +266,7 @@ private:
             }
         };
         each_member(scene_, camera_, job_.next->members.get(), parts.chunk[part], parts.chunk[part + 1], [&](int slot) {
-            prefetch_color(colors_, scene_.id[slot]);
+            prefetch_harmonics(colors_, scene_.id[slot]);
             ring[in++ % kRing] = slot;
             if (in - out == kAhead + 8) make_eight(8);
         });

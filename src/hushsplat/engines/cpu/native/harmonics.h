@@ -56,18 +56,22 @@ HUSH_INLINE void basis_gradient(float x, float y, float z, int coefficients, con
     out[2] += a10 * x * y + 8 * a11 * y * z + 3 * a12 * (2 * zz - xx - yy) + 8 * a13 * x * z + a14 * (xx - yy);
 }
 
-HUSH_INLINE void prefetch_color(const Colors& colors, int32_t id) {
+HUSH_INLINE void prefetch_harmonics(const Colors& colors, int32_t id) {
     const size_t floats = (size_t)3 * colors.coefficients;
     const char* begin = reinterpret_cast<const char*>(colors.sh + (size_t)id * floats);
     for (size_t byte = 0; byte < floats * sizeof(float); byte += 64) __builtin_prefetch(begin + byte);
     __builtin_prefetch(begin + floats * sizeof(float) - 1);
+}
+
+HUSH_INLINE void prefetch_color(const Colors& colors, int32_t id) {
+    prefetch_harmonics(colors, id);
     if (colors.coefficients > 1) __builtin_prefetch(colors.means + 3 * (size_t)id);
 }
 
-// RGB in the first three lanes.
-HUSH_INLINE f32x4 color_of(const Colors& colors, const float* eye, int32_t id) {
+// RGB in the first three lanes, of a Gaussian whose mean is at hand.
+HUSH_INLINE f32x4 color_at(const Colors& colors, const float* mean, const float* eye, int32_t id) {
     float b[16];
-    const int n = basis_at(colors.means + 3 * (size_t)id, eye, colors.coefficients, b);
+    const int n = basis_at(mean, eye, colors.coefficients, b);
     const float* sh = colors.sh + 3 * (size_t)id * n;
     f32x4 sum = {0.5f, 0.5f, 0.5f, 0};
     for (int k = 0; k + 1 < n; ++k) {  // a load of four runs one float into the next coefficient
@@ -79,6 +83,10 @@ HUSH_INLINE f32x4 color_of(const Colors& colors, const float* eye, int32_t id) {
     sum += last * b[n - 1];
     f32x4 zero = {0, 0, 0, 0};
     return sum > zero ? sum : zero;
+}
+
+HUSH_INLINE f32x4 color_of(const Colors& colors, const float* eye, int32_t id) {
+    return color_at(colors, colors.means + 3 * (size_t)id, eye, id);
 }
 
 }  // namespace hush::HUSH_ISA

@@ -17,6 +17,10 @@ HUSH_INLINE uint32_t mix32(uint32_t x) {  // as spec/sampling.py
     return x ^ x >> 16;
 }
 
+constexpr int kRows = kTile * kTile / kCell;                               // of eight pixels, in a tile
+HUSH_INLINE int left_of(int row) { return row / kCell % kCells * kCell; }  // px, of a row's first pixel in the tile
+HUSH_INLINE int top_of(int row) { return row / (kCell * kCells) * kCell + row % kCell; }
+
 constexpr uint32_t inverse_of(uint32_t odd) {  // modulo 2^32
     uint32_t r = odd;
     for (int k = 0; k < 5; ++k) r *= 2 - odd * r;
@@ -43,13 +47,18 @@ struct Levels {
     HUSH_MEMBER f32x8 reach(uint32_t first) const { return load(most + (first * inverse_of(kRowStep) & (kTable - 1))); }
 };
 
-// The buffers of a tile: nearest 1/z and who holds it, and 1/z of the fragment itself where centres are compared;
-// `row`, `cell` and `farthest` are the least 1/z of each row of each cell, of each cell, and of the tile, as of the
-// last update.
+// Eight pixels of a cell: nearest 1/z and who holds it. One cache line.
+struct alignas(64) PixelRow {
+    float inverse_depth[kCell];
+    int32_t id[kCell];
+};
+
+// The buffers of a tile, rows of eight pixels in cells of eight rows: row r of cell c is number 8 c + r. `shown` is
+// 1/z of the fragment itself where centres are compared; `row`, `cell` and `farthest` are the least 1/z of each row of
+// each cell, of each cell, and of the tile, as of the last update.
 struct TileBuffers {
-    alignas(64) float inverse_depth[kTile * kTile];
-    alignas(64) int32_t id[kTile * kTile];
-    alignas(64) float shown[kTile * kTile];
+    PixelRow pixels[kRows];
+    alignas(64) float shown[kRows][kCell];
     alignas(64) float row[kCells * kCells][kCell];
     alignas(64) float cell[kCells * kCells];
     float farthest;
@@ -57,12 +66,12 @@ struct TileBuffers {
 
     void clear(const Tile& tile) {
         const float never = 3e38f;  // pixels outside the picture are never won and hide nothing
-        for (int y = 0; y < kTile; ++y)
-            for (int x = 0; x < kTile; x += 8) {
-                i32x8 inside = iota_int() + splat_int(x) < splat_int(y < tile.height ? tile.width : 0);
-                store(inverse_depth + y * kTile + x, select(inside, splat(0), splat(never)));
-                store(id + y * kTile + x, splat_int(-1));
-            }
+        for (int number = 0; number < kRows; ++number) {
+            i32x8 inside =
+                iota_int() + splat_int(left_of(number)) < splat_int(top_of(number) < tile.height ? tile.width : 0);
+            store(pixels[number].inverse_depth, select(inside, splat(0), splat(never)));
+            store(pixels[number].id, splat_int(-1));
+        }
         touched = ~0ull;
         update_farthest();
     }
@@ -71,9 +80,8 @@ struct TileBuffers {
         if (!touched) return;
         for (uint64_t left = touched; left; left &= left - 1) {
             int index = __builtin_ctzll(left);
-            const float* corner = inverse_depth + index / kCells * kCell * kTile + index % kCells * kCell;
             f32x8 rows[kCell];
-            for (int y = 0; y < kCell; ++y) rows[y] = load(corner + y * kTile);
+            for (int y = 0; y < kCell; ++y) rows[y] = load(pixels[index * kCell + y].inverse_depth);
             f32x8 least = row_minima(rows);
             store(row[index], least);
             cell[index] = horizontal_min(least);
@@ -96,43 +104,66 @@ struct TileBuffers {
     }
 };
 
+struct SetBits {  // which bits of a byte are set, one after the other
+    int16_t index[256][8] = {};
+    constexpr SetBits() {
+        for (int mask = 0; mask < 256; ++mask)
+            for (int bit = 0, at = 0; bit < 8; ++bit)
+                if (mask >> bit & 1) index[mask][at++] = (int16_t)bit;
+    }
+};
+constexpr SetBits kSetBits;
+
+// Numbers of the rows of a footprint that can keep anything, cell by cell. Rows are appended without a branch: which
+// ones are needed is as good as random, and a mispredicted branch costs more than a row.
+// Returns how many there are with those of another cell.
+HUSH_INLINE int append(int16_t* numbers, int count, int cell, unsigned rows) {
+    store(numbers + count, i16x8{} + (int16_t)(cell * kCell) + load_as<i16x8>(kSetBits.index[rows]));
+    return count + __builtin_popcount(rows);
+}
+
 // `first` is the table entry of the tile's first pixel.
 template <bool Surfels, bool LowPass, bool Clipped, Order By>
 __attribute__((noinline)) void draw(TileBuffers& buffers, const Levels& levels, const Footprint& f, uint32_t first,
                                     int32_t id) {
+    using Rows = CellRows<Surfels, LowPass, Clipped>;
     const f32x8 log_opacity = splat(f.p.log_opacity);
-    const i32x8 id8 = splat_int(id);
     const float nearest = By == Order::center ? f.p.inverse_depth * kNearer : f.nearest;
+    alignas(Rows) unsigned char memory[kCells * sizeof(Rows)];
+    Rows* lines = reinterpret_cast<Rows*>(memory);
+    int16_t numbers[kRows + kCell];
+    int count = 0;
     for (int y = f.y0 & -kCell; y < f.y1; y += kCell) {
-        const CellRows<Surfels, LowPass, Clipped> rows(f, y);
+        const Rows& rows = *new (lines + y / kCell) Rows(f, y);
         const uint32_t line = first + (uint32_t)kRowStep * (uint32_t)y;
         for (int x = f.x0 & -kCell; x < f.x1; x += kCell) {
             const int cell = y / kCell * kCells + x / kCell;
-            if (buffers.cell[cell] >= nearest) continue;
-            unsigned left = rows.needed(f, x, levels.reach(line + (uint32_t)x) + log_opacity) &
-                            bits(load(buffers.row[cell]) < splat(nearest));
-            if (!left) continue;
-            const f32x8 dx = splat((float)x + 0.5f - f.p.center_x) + iota();
-            i32x8 changed = splat_int(0);
-            for (; left; left &= left - 1) {
-                const int row = __builtin_ctz(left), at = (y + row) * kTile + x;
-                Fragment g = fragment<Surfels, LowPass, Clipped>(f, rows, row, dx);
-                f32x8 random = levels.row(line + (uint32_t)(kRowStep * row + x)) + log_opacity;
-                const f32x8 compared = By == Order::center ? splat(f.p.inverse_depth) : g.inverse_depth;
-                f32x8 z = load(buffers.inverse_depth + at);
-                const i32x8 holder = load(buffers.id + at);
-                // Of two at one depth the smaller index wins, in whatever order they are drawn.
-                i32x8 kept = (g.q < random * g.s) & ((compared > z) | ((compared == z) & (id8 < holder)));
-                if constexpr (Clipped) kept &= g.valid;
-                store(buffers.inverse_depth + at, select(kept, compared, z));
-                if constexpr (By == Order::center)
-                    store(buffers.shown + at, select(kept, g.inverse_depth, load(buffers.shown + at)));
-                store(buffers.id + at, select(kept, id8, holder));
-                changed |= kept;
-            }
-            buffers.touched |= (uint64_t)any(changed) << cell;
+            const unsigned needed = rows.needed(f, x, levels.reach(line + (uint32_t)x) + log_opacity) &
+                                    bits(load(buffers.row[cell]) < splat(nearest));
+            count = append(numbers, count, cell, needed);
         }
     }
+    const i32x8 id8 = splat_int(id);
+    uint64_t touched = 0;
+    for (int k = 0; k < count; ++k) {
+        const int number = numbers[k], x = left_of(number), y = top_of(number);
+        PixelRow& pixels = buffers.pixels[number];
+        const f32x8 dx = splat((float)x + 0.5f - f.p.center_x) + iota();
+        Fragment g = fragment<Surfels, LowPass, Clipped>(f, lines[y / kCell], y % kCell, dx);
+        f32x8 random = levels.row(first + (uint32_t)(kRowStep * y + x)) + log_opacity;
+        const f32x8 compared = By == Order::center ? splat(f.p.inverse_depth) : g.inverse_depth;
+        f32x8 z = load(pixels.inverse_depth);
+        const i32x8 holder = load(pixels.id);
+        // Of two at one depth the smaller index wins, in whatever order they are drawn.
+        i32x8 kept = (g.q < random * g.s) & ((compared > z) | ((compared == z) & (id8 < holder)));
+        if constexpr (Clipped) kept &= g.valid;
+        store(pixels.inverse_depth, select(kept, compared, z));
+        if constexpr (By == Order::center)
+            store(buffers.shown[number], select(kept, g.inverse_depth, load(buffers.shown[number])));
+        store(pixels.id, select(kept, id8, holder));
+        touched |= (uint64_t)any(kept) << (number / kCell);
+    }
+    buffers.touched |= touched;
 }
 
 HUSH_INLINE uint32_t anchor(float center) {                           // the pixel of the centre, as spec/sampling.py
@@ -239,23 +270,29 @@ __attribute__((noinline)) void draw_tile(Scene& scene, const Camera& camera, con
 }
 
 void write_tile(const TileBuffers& buffers, Order by, const Tile& tile, int width, int32_t* id, float* depth) {
-    const float* shown = by == Order::center ? buffers.shown : buffers.inverse_depth;
-    for (int y = 0; y < tile.height; ++y) {
-        size_t out = (size_t)(tile.y0 + y) * width + tile.x0;
-        for (int x = 0; x < tile.width; ++x) {
-            id[out + x] = buffers.id[y * kTile + x];
-            depth[out + x] = buffers.inverse_depth[y * kTile + x] > 0 ? 1 / shown[y * kTile + x] : 0;
+    for (int y = 0; y < tile.height; ++y)
+        for (int x = 0; x < tile.width; x += kCell) {
+            const int row = (y / kCell * kCells + x / kCell) * kCell + y % kCell;
+            const size_t out = (size_t)(tile.y0 + y) * width + tile.x0 + x;
+            const f32x8 nearest = load(buffers.pixels[row].inverse_depth);
+            const f32x8 shown = by == Order::center ? load(buffers.shown[row]) : nearest;
+            const f32x8 z = select(nearest > splat(0), splat(1) / shown, splat(0));
+            const i32x8 winners = load(buffers.pixels[row].id);
+            if (tile.width - x >= kCell) {
+                store(id + out, winners);
+                store(depth + out, z);
+            } else {
+                for (int k = 0; k < tile.width - x; ++k) id[out + k] = winners[k], depth[out + k] = z[k];
+            }
         }
-    }
 }
 
 // Winners join the set; nearly all are in it already, and neighbours are often won by the same one.
-void join_tile(const TileBuffers& buffers, const Tile& tile, uint64_t* members) {
+void join_tile(const TileBuffers& buffers, uint64_t* members) {
     int32_t last = -1;
-    for (int y = 0; y < tile.height; ++y)
-        for (int x = 0; x < tile.width; ++x) {
-            const int32_t slot = buffers.id[y * kTile + x];
-            if (slot == last || slot < 0) continue;
+    for (const PixelRow& pixels : buffers.pixels)
+        for (const int32_t slot : pixels.id) {
+            if (slot == last || slot < 0) continue;  // pixels outside the picture have none
             last = slot;
             const uint64_t bit = 1ull << (slot & 63);
             uint64_t* word = members + (slot >> 6);
@@ -298,7 +335,7 @@ void discover(Scene& scene, const Camera& camera, const TileLists& lists, const 
         const int index = wanted[job];
         for (int s = 0; s < samples[index]; ++s) {
             draw(scene, camera, lists, index, tables[s], random.sequence[s], buffers);
-            join_tile(buffers, tile_at(lists, camera, index), members);
+            join_tile(buffers, members);
         }
     });
 }
