@@ -126,40 +126,66 @@ inline bool window_of(const ActiveSet& before, const FrameChange& change, int x0
     return window->x1 - window->x0 <= kWindow && window->y1 - window->y0 <= kWindow;
 }
 
-// The farthest depth at which the last frame's light ended in the window of a tile; unknown if that leaves its picture.
-inline float farthest_in_window(const ActiveSet& before, int x0, int y0, const Camera& camera, const CellWindow& w) {
-    const int columns = std::min(kSetCells, (camera.width - x0 + kSetCell - 1) / kSetCell);
-    const int rows = std::min(kSetCells, (camera.height - y0 + kSetCell - 1) / kSetCell);
-    const int left = x0 / kSetCell + w.x0, right = x0 / kSetCell + columns + w.x1;
-    const int top = y0 / kSetCell + w.y0, bottom = y0 / kSetCell + rows + w.y1;
-    const float* plane = before.plane(kProfileLevels - 1);
-    float most = 0;
-    for (int y = std::max(top, 0); y < std::min(bottom, before.cell_rows); ++y)
-        for (int x = std::max(left, 0); x < std::min(right, before.cell_columns); ++x)
-            most = std::max(most, plane[(size_t)y * before.cell_columns + x]);
-    return w.inside ? most : kUnknown;
-}
+// Boxes of pixels, exclusive ends.
+struct PixelBox {
+    int16_t x0, x1, y0, y1;
+};
+
+constexpr int kBlock = 8;  // px: side of the squares of a tile for which it is known how deep light reached
+constexpr int kBlocks = kSetTile / kBlock;
 
 // What the last frame says of a tile of this frame.
 struct TileProfile {
-    float finished;  // depth behind which nothing is seen
-    bool known;      // the last frame showed all of this tile
-    float parallax;  // px, see CellWindow
+    float finished;                             // depth behind which nothing is seen
+    bool known;                                 // the last frame showed all of this tile
+    float parallax;                             // px, see CellWindow
+    alignas(32) float block[kBlocks][kBlocks];  // depths behind which nothing is seen in each block
 
-    void read(const ActiveSet* before, const FrameChange& change, const Camera& camera, int x0, int y0, float reach,
-              float nearest) {
+    void read(const ActiveSet* before, const FrameChange& change, int x0, int y0, float reach, float nearest) {
         CellWindow window;
-        if (!before || !window_of(*before, change, x0, y0, reach, nearest, &window)) {
-            finished = kUnknown, known = false, parallax = 0;
-            return;
-        }
-        known = window.inside, parallax = window.parallax;
+        const bool found = before && window_of(*before, change, x0, y0, reach, nearest, &window);
+        known = found && window.inside, parallax = found ? window.parallax : 0;
+        finished = kUnknown;
+        std::fill_n(block[0], kBlocks * kBlocks, kUnknown);
+        if (!known) return;
         float scale, offset;
         change.depth(x0 + 0.5f * kSetTile + 0.5f * kSetCell * (window.x0 + window.x1),
                      y0 + 0.5f * kSetTile + 0.5f * kSetCell * (window.y0 + window.y1), &scale, &offset);
-        const float then = farthest_in_window(*before, x0, y0, camera, window);
-        finished = then < kUnknown ? (scale * then + offset) * kDepthSlack : kUnknown;
+        finished = 0;
+        constexpr int kCellsInBlock = kBlock / kSetCell;
+        for (int y = 0; y < kBlocks; ++y)
+            for (int x = 0; x < kBlocks; ++x) {
+                const int column = x0 / kSetCell + x * kCellsInBlock, row = y0 / kSetCell + y * kCellsInBlock;
+                const float then = farthest(*before, column + window.x0, column + kCellsInBlock + window.x1,
+                                            row + window.y0, row + kCellsInBlock + window.y1);
+                block[y][x] = then < kUnknown ? (scale * then + offset) * kDepthSlack : kUnknown;
+                finished = std::max(finished, block[y][x]);
+            }
+    }
+
+    // Whether anything at this depth is seen in the part of the box that lies in this tile at (x0, y0), as far as is
+    // known.
+    HUSH_MEMBER bool shows(const PixelBox& box, int x0, int y0, float depth) const {
+        if (depth > finished) return false;
+        const int left = std::max((box.x0 - x0) / kBlock, 0), right = std::min((box.x1 - 1 - x0) / kBlock, kBlocks - 1);
+        const int top = std::max((box.y0 - y0) / kBlock, 0), low = std::min((box.y1 - 1 - y0) / kBlock, kBlocks - 1);
+        const unsigned columns = (0xfu << left & 0xfu >> (kBlocks - 1 - right)) * 0x1111u;
+        const unsigned rows = 0xffffu << (kBlocks * top) & 0xffffu >> (kBlocks * (kBlocks - 1 - low));
+        const f32x8 here = splat(depth);
+        return ((bits(load(block[0]) >= here) | bits(load(block[2]) >= here) << 8) & columns & rows) != 0;
+    }
+
+private:
+    // The farthest depth at which the last frame's light ended in these cells; outside its picture it is 0.
+    static float farthest(const ActiveSet& before, int left, int right, int top, int bottom) {
+        const float* plane = before.plane(kProfileLevels - 1);
+        float most = 0;
+        for (int y = std::max(top, 0); y < std::min(bottom, before.cell_rows); ++y)
+            for (int x = std::max(left, 0); x < std::min(right, before.cell_columns); ++x)
+                most = std::max(most, plane[(size_t)y * before.cell_columns + x]);
+        return most;
     }
 };
+static_assert(kBlocks == 4, "two rows of blocks are a vector");
 
 }  // namespace hush::HUSH_ISA

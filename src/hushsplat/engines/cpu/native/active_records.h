@@ -1,6 +1,7 @@
 // What a member of the active set needs to be blended: one cache line each, made from its projection eight at a time.
 #pragma once
 
+#include "active_profile.h"
 #include "footprint.h"
 #include "harmonics.h"
 #include "transpose.h"
@@ -31,10 +32,6 @@ struct Record {
     HUSH_MEMBER bool is_ray() const { return form[4] >= 0; }
 };
 static_assert(sizeof(Record) == 64, "one cache line, written below as sixteen floats");
-
-struct PixelBox {
-    int16_t x0, x1, y0, y1;  // exclusive ends
-};
 
 // Pixels whose centre lies between `low` and `high`; the same as in project.cpp, without clipping to the picture.
 HUSH_INLINE void pixels_between(f32x8 low, f32x8 high, i32x8* first, i32x8* end) {

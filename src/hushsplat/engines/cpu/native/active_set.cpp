@@ -135,8 +135,8 @@ private:
         if (before) depth_range(*before, 0, 0, std::max(before->cell_columns, before->cell_rows), &nearest, &farthest);
         parallel_for(rows_, threads_, [&](int row) {
             for (int tile = row * columns_; tile < (row + 1) * columns_; ++tile)
-                profiles_[tile].read(before, change, camera_, tile % columns_ * kSetTile, row * kSetTile,
-                                     job_.settings.reach_px, nearest);
+                profiles_[tile].read(before, change, tile % columns_ * kSetTile, row * kSetTile, job_.settings.reach_px,
+                                     nearest);
         });
     }
 
@@ -189,26 +189,37 @@ private:
             for (int x = x0; x < std::min(x0 + kSide, columns_); ++x) visit(y * columns_ + x);
     }
 
-    // Depth behind which a tile of kTile px is finished.
-    float farthest(int tile) const {
-        float most = 0;
-        each_inside(tile, [&](int index) { most = std::max(most, profiles_[index].finished); });
-        return most;
+    // Depths between which the blocks of a tile of kTile px are finished.
+    struct Ends {
+        float least, most;
+    };
+    Ends ends(int tile) const {
+        Ends found = {kUnknown, 0};
+        each_inside(tile, [&](int index) {
+            const float* block = profiles_[index].block[0];
+            found.least = std::min(found.least, *std::min_element(block, block + kBlocks * kBlocks));
+            found.most = std::max(found.most, profiles_[index].finished);
+        });
+        return found;
     }
 
     // All Gaussians of these tiles that begin before the light of the last frame ended become members.
     void search(const std::vector<uint8_t>& wanted, uint64_t* members) {
         parallel_for((int)wanted.size(), threads_, [&](int index) {
             if (!wanted[index]) return;
-            const float end = farthest(index);
+            const Ends end = ends(index);
             const Tile tile = tile_at(lists_, camera_, index);
             for (size_t k = lists_.begin[index]; k < lists_.begin[index + 1]; ++k) {
                 const int chunk = lists_.chunk[k];
-                if (lists_.inverse_near[chunk] * end < 1) break;  // and all behind it
+                if (lists_.inverse_near[chunk] * end.most < 1) break;  // and all behind it
                 ensure_projected(scene_, camera_, chunk);
+                const ChunkReach& reach = scene_.reach[chunk];  // by far smaller than the box of its bounds
+                if (!shows(tile, end, reach.x0, reach.x1, reach.y0, reach.y1, 1 / reach.nearest)) continue;
+                const int16_t* box = &scene_.box[(size_t)chunk * 4 * kChunk];
                 uint64_t seen[2] = {};
                 each_in_tile(scene_, chunk, tile, [&](int slot) {
-                    if (scene_.projected[(size_t)chunk * kChunk + slot].inverse_depth * end >= 1)
+                    if (shows(tile, end, box[slot], box[kChunk + slot], box[2 * kChunk + slot], box[3 * kChunk + slot],
+                              center_depth(chunk * kChunk + slot)))
                         seen[slot / 64] |= 1ull << slot % 64;
                 });
                 for (int word = 0; word < 2; ++word)
@@ -276,12 +287,25 @@ private:
 
     float center_depth(int slot) const { return 1 / scene_.projected[slot].inverse_depth; }
 
-    // Tiles under the box in which light still reached this depth.
+    // Tiles under the box, where light still reached this depth.
     template <class Visit>
     HUSH_MEMBER void each_tile(const PixelBox& box, float depth, Visit&& visit) const {
         for (int y = box.y0 / kSetTile; y <= (box.y1 - 1) / kSetTile; ++y)
             for (int x = box.x0 / kSetTile; x <= (box.x1 - 1) / kSetTile; ++x)
-                if (depth <= profiles_[y * columns_ + x].finished) visit(y * columns_ + x);
+                if (profiles_[y * columns_ + x].shows(box, x * kSetTile, y * kSetTile, depth)) visit(y * columns_ + x);
+    }
+
+    // Whether light reached this depth anywhere under the part of the box that lies in a tile of kTile px.
+    HUSH_MEMBER bool shows(const Tile& tile, const Ends& end, int x0, int x1, int y0, int y1, float depth) const {
+        if (x0 >= tile.x0 + tile.width || x1 <= tile.x0 || y0 >= tile.y0 + tile.height || y1 <= tile.y0) return false;
+        if (depth <= end.least || depth > end.most) return depth <= end.least;
+        auto clip = [](int v, int low, int high) { return (int16_t)(v < low ? low : v > high ? high : v); };
+        const int right = tile.x0 + tile.width, bottom = tile.y0 + tile.height;
+        const PixelBox box = {clip(x0, tile.x0, right), clip(x1, tile.x0, right), clip(y0, tile.y0, bottom),
+                              clip(y1, tile.y0, bottom)};
+        bool found = false;
+        each_tile(box, depth, [&](int) { found = true; });
+        return found;
     }
 
     void bin(const Parts& parts) {

@@ -21,13 +21,19 @@ constexpr float kUnknown = 1e30f;  // depth of a profile that says nothing: no l
 template <class T>
 class Recycling {
 public:
-    explicit Recycling(size_t n) : size_(n), memory_(new Recycled((n * sizeof(T) / kStep + 1) * kStep)) {}
+    explicit Recycling(size_t n) : size_(n), memory_(new Recycled(rounded(n * sizeof(T)))) {}
     __attribute__((always_inline)) T* get() const { return static_cast<T*>(memory_->get()); }
     __attribute__((always_inline)) T& operator[](size_t k) const { return get()[k]; }
     size_t size() const { return size_; }
 
 private:
-    static constexpr size_t kStep = 1 << 18;  // bytes: sizes change a little each frame, blocks should not
+    // Sizes change a little each frame, blocks should not: up to a quarter more, of which nothing is touched.
+    static size_t rounded(size_t bytes) {
+        size_t step = 1 << 18;
+        while (4 * step < bytes) step *= 2;
+        return (bytes / step + 1) * step;
+    }
+
     size_t size_;
     std::unique_ptr<Recycled> memory_;
 };

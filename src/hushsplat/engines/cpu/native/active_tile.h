@@ -1,7 +1,6 @@
 // One tile of the active set: its members in the order of their centres' depth, who matters in which cell, the blend.
 #pragma once
 
-#include "active_profile.h"
 #include "active_records.h"
 
 namespace hush::HUSH_ISA {
