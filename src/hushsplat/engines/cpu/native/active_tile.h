@@ -88,15 +88,17 @@ inline void order_ties(const Members& members, TileEntry* entries, int n) {
 }
 
 constexpr int kBatch = 128;        // members of a tile that are listed, then blended, before the next
+constexpr int kLanes = 32;         // members whose bits are turned from members to cells at once
 constexpr float kFinished = 1e9f;  // log2 of an alpha that nothing has
 
 // Buffers of one worker.
 struct TileScratch {
     Buffer<TileEntry> sorting;
     size_t most_entries = 0;
-    Record record[kBatch];               // the batch's own copies, in order
-    float depth[kBatch];                 // of the centres
-    uint8_t list[kCellsInTile][kBatch];  // indices into `record`
+    Record record[kBatch];                           // the batch's own copies, in order
+    float depth[kBatch];                             // of the centres
+    alignas(32) uint8_t cells[kSetCells][kBatch];    // of each row of cells: in which of them a member matters
+    uint32_t listed[kCellsInTile][kBatch / kLanes];  // of each cell: which members matter there, a bit each
 
     void reserve(size_t n) {
         if (n <= most_entries) return;
@@ -277,16 +279,38 @@ struct BlendJob {
     AlphaConstants constants;
 };
 
+// The members whose bits are set, one after the other.
+class Listed {
+public:
+    HUSH_MEMBER explicit Listed(const uint32_t* bits) {
+        std::memcpy(left_, bits, sizeof left_);
+        first_ = left_[0] ? 0 : 64;
+        word_ = left_[0] ? left_[0] : left_[1];
+    }
+    HUSH_MEMBER bool empty() const { return !word_; }
+    HUSH_MEMBER int take() {
+        const int found = first_ + __builtin_ctzll(word_);
+        word_ &= word_ - 1;
+        if (!word_ && !first_) word_ = left_[1], first_ = 64;
+        return found;
+    }
+
+private:
+    uint64_t left_[2], word_;
+    int first_;
+};
+static_assert(kBatch == 128, "two words of bits");
+
 // A batch of a cell, front to back until the cell is finished. Returns log2 of the least alpha that counts afterwards.
 template <bool Surfels, bool Depth>
-__attribute__((noinline)) float blend_list(const BlendJob& job, const Record* record, const float* depth,
-                                           const uint8_t* list, int n, Cell& cell) {
+__attribute__((noinline)) float blend_list(const BlendJob& job, const Record* record, const float* depth, Listed listed,
+                                           Cell& cell) {
     HalfCell top = cell.sums.top, bottom = cell.sums.bottom;
     float rest = 1;
-    for (int k = 0; k < n;) {
-        const int end = std::min(k + 8, n);
-        for (; k < end; ++k) {
-            const Record& r = record[list[k]];
+    while (!listed.empty()) {
+        int last = 0;
+        for (int k = 0; k < 8 && !listed.empty(); ++k) {
+            const Record& r = record[last = listed.take()];
             if (__builtin_expect(r.is_ray(), 0)) {
                 cell.sums = {top, bottom};
                 blend_ray<Surfels, Depth>(r, cell.places, job.near, job.constants, cell.sums);
@@ -297,9 +321,9 @@ __attribute__((noinline)) float blend_list(const BlendJob& job, const Record* re
             blend<Surfels, Depth>(r, cell.places, job.constants, top, bottom);
         }
         rest = horizontal_max(max(top.rest, bottom.rest));
-        if (cell.level == 0 && rest <= kHalf) cell.passed[cell.level++] = depth[list[end - 1]];
+        if (cell.level == 0 && rest <= kHalf) cell.passed[cell.level++] = depth[last];
         if (rest <= job.stop) {
-            cell.passed[1] = depth[list[end - 1]];
+            cell.passed[1] = depth[last];
             cell.sums = {finished(top), finished(bottom)};
             return kFinished;
         }
@@ -359,9 +383,8 @@ inline void write_cell(const SortedOutput& out, const Camera& camera, int x, int
 // Lists a batch of the tile's members cell by cell; returns the number of pairs.
 template <bool Surfels>
 inline size_t list_cells(const Members& members, const TileEntry* entries, int n, int x0, int y0, const float* need,
-                         TileScratch& scratch, uint8_t count[kCellsInTile]) {
+                         TileScratch& scratch) {
     size_t pairs = 0;
-    std::memset(count, 0, kCellsInTile);
     for (int k = 0; k < n; ++k) {
         if (k + 8 < n) {
             __builtin_prefetch(&members.record[(uint32_t)entries[k + 8]]);
@@ -370,15 +393,19 @@ inline size_t list_cells(const Members& members, const TileEntry* entries, int n
         const uint32_t member = (uint32_t)entries[k];
         const Record& r = scratch.record[k] = members.record[member];
         scratch.depth[k] = depth_of(entries[k]);
-        uint64_t cells = cells_that_matter<Surfels>(r, members.box[member], x0, y0, need);
+        const uint64_t cells = cells_that_matter<Surfels>(r, members.box[member], x0, y0, need);
+        for (int row = 0; row < kSetCells; ++row) scratch.cells[row][k] = (uint8_t)(cells >> kSetCells * row);
         if (!cells) continue;
         __atomic_store_n(members.matters + member, 1, __ATOMIC_RELAXED);
         pairs += __builtin_popcountll(cells);
-        for (; cells; cells &= cells - 1) {
-            const int cell = __builtin_ctzll(cells);
-            scratch.list[cell][count[cell]++] = (uint8_t)k;
-        }
     }
+    for (auto& row : scratch.cells) std::memset(row + n, 0, kBatch - n);
+    for (int row = 0; row < kSetCells; ++row)
+        for (int k = 0; k < kBatch; k += kLanes) {
+            uint32_t columns[kSetCells];
+            bit_columns(scratch.cells[row] + k, columns);
+            for (int x = 0; x < kSetCells; ++x) scratch.listed[kSetCells * row + x][k / kLanes] = columns[x];
+        }
     return pairs;
 }
 
@@ -413,14 +440,12 @@ inline size_t draw_set_tile(const TileJob& job, int tile_x, int tile_y, TileEntr
         open += inside;
     }
     size_t pairs = 0;
-    uint8_t count[kCellsInTile];
     for (int first = 0; first < n && open; first += kBatch) {
-        pairs += list_cells<Surfels>(job.members, entries + first, std::min(kBatch, n - first), x0, y0, need, scratch,
-                                     count);
+        pairs += list_cells<Surfels>(job.members, entries + first, std::min(kBatch, n - first), x0, y0, need, scratch);
         for (int index = 0; index < kCellsInTile; ++index) {
-            if (!count[index]) continue;
-            need[index] = blend_list<Surfels, Depth>(blending, scratch.record, scratch.depth, scratch.list[index],
-                                                     count[index], cells[index]);
+            const Listed listed(scratch.listed[index]);
+            if (listed.empty()) continue;
+            need[index] = blend_list<Surfels, Depth>(blending, scratch.record, scratch.depth, listed, cells[index]);
             open -= need[index] == kFinished;
         }
     }

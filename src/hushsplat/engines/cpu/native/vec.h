@@ -269,6 +269,25 @@ HUSH_INLINE f32x8 row_minima(const f32x8 rows[8]) {
 
 #endif
 
+// columns[b] has bit b of each of 32 bytes.
+HUSH_INLINE void bit_columns(const uint8_t* bytes, uint32_t columns[8]) {
+#if defined(__AVX2__)
+    __m256i v;
+    std::memcpy(&v, bytes, 32);
+    for (int b = 8; b-- > 0; v = _mm256_add_epi8(v, v)) columns[b] = (uint32_t)_mm256_movemask_epi8(v);
+#else
+    for (int b = 0; b < 8; ++b) columns[b] = 0;
+    for (int k = 0; k < 4; ++k) {
+        uint64_t word;
+        std::memcpy(&word, bytes + 8 * k, 8);
+        for (int b = 0; b < 8; ++b) {  // the product has the lowest bit of byte j in bit 56 + j
+            const uint64_t lowest = word >> b & 0x0101010101010101ull;
+            columns[b] |= (uint32_t)(lowest * 0x0102040810204080ull >> 56) << 8 * k;
+        }
+    }
+#endif
+}
+
 // Stores past the caches if memory is aligned to 32 bytes: for whole lines that nobody reads soon.
 HUSH_INLINE void stream(float* p, f32x8 v, bool aligned) {
 #if defined(__AVX2__)
