@@ -12,10 +12,12 @@ from hushsplat.home import Place, find_places, frame_scene, orbit_scene, tour
 from hushsplat.io.scenes.scene import load
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import CameraError, HushsplatError
-from hushsplat.types.framing import find_up, fitting_near, scene_bulk
+from hushsplat.types.framing import fitting_near
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.options import NEAR, Noise, RenderOptions
 from hushsplat.types.rotations import matrix_from_quaternion, quaternion_from_matrix
+from hushsplat.types.surfaces import scene_bulk
+from hushsplat.types.up import find_up
 
 UP = np.array([0.0, -1.0, 0.0])  # of all scenes here, until they are turned
 TURNS = {

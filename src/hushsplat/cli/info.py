@@ -21,10 +21,10 @@ from hushsplat.io.tracks import load_track
 from hushsplat.scenes import PREFIX, framing_level, scene_argument
 from hushsplat.types.capture import Capture
 from hushsplat.types.errors import HushsplatError, printable
-from hushsplat.types.framing import guess_up
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.summary import summarize
 from hushsplat.types.track import Track
+from hushsplat.types.up import guess_up
 
 DESCRIPTION = """Say what is in a scene, a capture or a track.
 

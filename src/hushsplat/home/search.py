@@ -15,10 +15,12 @@ from hushsplat.home.proxy import fewer, spread_points
 from hushsplat.home.seen import Seen, border, extent
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError
-from hushsplat.types.framing import guess_camera, importance, scene_bulk, up_direction
+from hushsplat.types.framing import guess_camera
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.options import Noise, RenderOptions
 from hushsplat.types.rotations import normalized
+from hushsplat.types.surfaces import importance, scene_bulk
+from hushsplat.types.up import up_direction
 
 # All numbers are ours, set by looking at contact sheets of ten real scenes (benchmarks/home_camera.py).
 PIXELS = 96 * 64  # of a small picture

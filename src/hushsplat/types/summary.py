@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy import ndarray as Array
 
-from hushsplat.types.framing import guess_up
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.up import guess_up
 
 PERCENTILES = (1, 25, 50, 75, 99)
 HISTOGRAM_BINS = 24
@@ -33,7 +33,7 @@ class SceneSummary:
     sh_degree: int
     has_payload: bool
     antialiased: bool  # trained with Mip-Splatting's screen-space filter
-    up: str  # a guess, see hushsplat.types.framing
+    up: str  # a guess, see hushsplat.types.up
     bounds: tuple[tuple[float, ...], tuple[float, ...]] | None  # lowest and highest x, y, z; None if empty
     bulk: tuple[tuple[float, ...], tuple[float, ...]] | None  # the same without the outermost 1 % at each end
     sizes: Distribution | None  # largest standard deviation of each Gaussian; the histogram is of its log10

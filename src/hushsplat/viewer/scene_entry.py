@@ -17,10 +17,12 @@ from hushsplat.io.captures.photographs import load_photograph
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import View
 from hushsplat.types.errors import HushsplatError, ViewError
-from hushsplat.types.framing import fitting_near, scene_bulk, up_direction
+from hushsplat.types.framing import fitting_near
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.levels import Levels
 from hushsplat.types.options import NEAR, Noise, RenderOptions
+from hushsplat.types.surfaces import scene_bulk
+from hushsplat.types.up import up_direction
 from hushsplat.viewer.encoding import jpeg
 
 SIZE, FOV_Y_DEG = (800, 532), 50.0  # of the pictures that places are chosen by
