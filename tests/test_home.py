@@ -241,14 +241,74 @@ def test_tilted_ground_is_levelled(make: object, degrees: float) -> None:
     assert np.degrees(np.arccos(min(1.0, found @ (tilt @ UP)))) < 6
 
 
-def test_up_of_a_figure_without_ground_is_that_of_3dgs() -> None:
+def lit(scene: Gaussians, means: np.ndarray, up: np.ndarray = UP) -> Gaussians:
+    """The same with surfaces that are brighter the more they face up; they face away from `means`."""
+    normals = matrix_from_quaternion(scene.rotations.astype(np.float64))[:, :, 2]
+    normals = normals * np.sign(np.sum(normals * (scene.means - means), axis=1))[:, None]
+    return replace(scene, sh=np.tile((normals @ up)[:, None, None], (1, 1, 3)).astype(np.float32))
+
+
+def statue() -> Gaussians:
+    """A lone figure under the sky: foot, body, head and arms, no ground."""
+    return together(
+        *(
+            lit(ball(middle, radius, count, 0.03, seed), np.array(middle))
+            for seed, (middle, radius, count) in enumerate(
+                (
+                    ((-0.2, -0.15, 0), 0.15, 600),
+                    ((0.2, -0.15, 0), 0.15, 600),
+                    ((0, -0.6, 0), 0.35, 2000),
+                    ((-0.45, -0.7, 0), 0.12, 400),
+                    ((0.45, -0.7, 0), 0.12, 400),
+                    ((0, -1.15, 0), 0.2, 1000),
+                )
+            )
+        )
+    )
+
+
+SIX_TURNS = {
+    **TURNS,
+    "x": np.array([[0, -1, 0], [1, 0, 0], [0, 0, 1]], dtype=np.float64),
+    "-x": np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 1]], dtype=np.float64),
+    "-z": np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]], dtype=np.float64),
+}
+
+
+@pytest.mark.parametrize("azimuth", [0, 40])
+@pytest.mark.parametrize("turn", SIX_TURNS)
+def test_up_of_a_figure_without_ground_is_where_its_light_comes_from(turn: str, azimuth: float) -> None:
+    turning = SIX_TURNS[turn] @ rotation_about((0.0, 1.0, 0.0), azimuth)
+    assert find_up(turned(statue(), turning)) @ (turning @ UP) > np.cos(np.radians(3))
+
+
+def board(height: float, half: tuple[float, float]) -> Gaussians:
+    """A level board, bright above and dark below."""
+    sides = []
+    for y, brightness in ((-height, 0.5), (-height + 0.04, -1.0)):
+        side = plate((0, y, 0), (half[0], 0, 0), (0, 0, half[1]), 3000, 0.03)
+        sides.append(replace(side, sh=np.full((3000, 1, 3), brightness, dtype=np.float32)))
+    return together(*sides)
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_top_of_a_table_is_no_floor(turn: str) -> None:
+    legs = [plate((x, -0.35, z), (0.03, 0, 0.03), (0, 0.35, 0), 300, 0.02) for x in (-0.7, 0.7) for z in (-0.4, 0.4)]
+    found = find_up(turned(together(board(0.7, (0.8, 0.5)), *legs), TURNS[turn]))
+    assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(3))
+
+
+def test_up_of_a_figure_that_says_nothing_is_that_of_3dgs() -> None:
     np.testing.assert_allclose(find_up(figure()), UP)
 
 
 def test_flat_head_of_a_figure_is_no_floor() -> None:
-    hands = [ball((x, -0.8, 0), 0.25, 1000, 0.03, 3) for x in (-1.0, 1.0)]
-    hat = plate((0, -1.5, 0), (0.45, 0, 0), (0, 0, 0.4), 2000, 0.03, 4)
-    np.testing.assert_allclose(find_up(together(figure(), *hands, hat)), UP)
+    np.testing.assert_allclose(find_up(together(statue(), board(1.4, (0.4, 0.35)))), UP)
+
+
+def test_room_without_surroundings_stands_on_its_floor() -> None:
+    for turn in TURNS.values():
+        assert find_up(turned(room(), turn))[np.argmax(np.abs(turn @ UP))] != 0
 
 
 @pytest.mark.parametrize("scale", [0.01, 0.001])

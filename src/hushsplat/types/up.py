@@ -1,4 +1,4 @@
-"""The up direction of a scene that does not say: the normal of its ground, or a convention."""
+"""The up direction of a scene that does not say: the normal of its ground, how an object stands, or a convention."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy import ndarray as Array
 from hushsplat.types.errors import CameraError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.rotations import hemisphere, level_axes, normalized
+from hushsplat.types.standing import StandingObject
 from hushsplat.types.surfaces import scene_bulk, surfaces, thinned
 
 # Files follow three conventions: -y (COLMAP and so 3DGS), y (graphics engines) and z (CAD); the others are for users.
@@ -23,6 +24,17 @@ UP_AXES = {
     "x": (1.0, 0.0, 0.0),
     "-x": (-1.0, 0.0, 0.0),
 }
+# How often files have which, by our guess: decides where an object itself says little.
+AXIS_SHARES = {"-y": 0.58, "z": 0.19, "y": 0.15, "x": 0.03, "-z": 0.03, "-x": 0.02}
+# An object, or what stands alone on its ground: beyond so many radii of the bulk lies at most this share of Gaussians.
+OBJECT_RADII, OBJECT_BEYOND = 2.0, 0.01
+FEWEST = 100  # Gaussians of an object with a shape
+# A room: opaque Gaussians are seen to this share of all sides from its middle, at least so many radii of the bulk away.
+WALL_BINS, WALL_OPACITY, WALL_RADII, WALL_SHARE = 10, 0.3, 0.2, 0.9
+WALL_STEP = 0.3  # radii from the middle: other places that may see all walls
+STANDING_DEG = (
+    35.0  # the ground of an object is no farther from the axis than this: COLMAP's first photograph is tilted
+)
 # The search for a ground plane; ours, set on the files of seven real scenes and their levels of detail.
 PLANE_GAUSSIANS = 8_000
 PLANE_DIRECTIONS = 250  # over the hemisphere, about 9 degrees apart
@@ -44,9 +56,7 @@ SNAP_DEG = 6.0  # nearer to an axis than this it is the axis: files are often al
 BINS = 20  # of the histograms of level surfaces along an axis
 END_BINS = 3
 # Ours, set by looking at seven files of five real scenes. Of all surfaces that face along the up axis, the largest bin
-# has 26 to 94 % where there is a floor; along the other axes at most 20 %. A lone figure (biker) has 13 % and falls to
-# the default. All seven come out right as they are. Turned to each of the three conventions, 17 of 21 do: a room with a
-# ceiling that has y up, and the figure with anything but -y up, come out wrong; then the user has to say.
+# has 26 to 94 % where there is a floor; along the other axes at most 20 %.
 FLOOR_SHARE = 0.2
 # Of the spread of all surfaces, to the side to which it is less. Floors and ceilings have 0.73 to 1.2; the head of a
 # figure is as flat as a floor at the top, and has 0.39.
@@ -77,22 +87,66 @@ def guess_up(gaussians: Gaussians) -> str:
 
 
 def find_up(gaussians: Gaussians) -> Float64[Array, " 3"]:
-    """The likeliest direction upwards: the normal of the ground where one stands out, otherwise an axis.
+    """The likeliest direction upwards: the normal of the ground, or the axis on which an object stands.
 
     The ground is the plane near which most surface lies that faces along its normal, in the direction in which the
-    scene is thin. A Gaussian counts by opacity times area, which coarser levels of detail of a file keep.
+    scene is thin. A Gaussian counts by opacity times area, which coarser levels of detail of a file keep. A scene that
+    ends near its bulk and is no room is an object: light, balance and symmetry decide (`standing.py`), as its largest
+    plane may be the top of a table or the back of a shelf.
     """
     if len(gaussians) == 0:
         return np.array(UP_AXES["-y"])
     some = thinned(gaussians)
     normal = _ground_normal(some)
-    axes = np.array(list(UP_AXES.values()))
+    if _is_object(some) and (normal is None or not _is_walled(some)):
+        return _standing(some, normal)
     if normal is None:
         return _upright(some, np.array(UP_AXES[_axis_by_floor(some)]))
-    nearest = axes[np.argmax(np.abs(axes @ normal))]
-    if abs(nearest @ normal) > np.cos(np.radians(SNAP_DEG)):
-        normal = nearest
-    return _signed(some, normal)
+    return _signed(some, _snapped(normal))
+
+
+def _is_object(some: Gaussians) -> bool:
+    """Whether hardly anything lies far from the bulk: no surroundings."""
+    middle, radius = scene_bulk(some)
+    beyond = np.linalg.norm(some.means - middle, axis=1) > OBJECT_RADII * radius
+    return len(some) >= FEWEST and float(beyond.mean()) <= OBJECT_BEYOND
+
+
+def _is_walled(some: Gaussians) -> bool:
+    """Whether from somewhere about the middle something is seen to all sides, and not near: the walls of a room."""
+    middle, radius = scene_bulk(some)
+    points = (some.means[some.opacities > WALL_OPACITY] - middle) / radius
+    eyes = np.concatenate([np.zeros((1, 3)), WALL_STEP * np.array(list(UP_AXES.values()))])
+    return any(_share_at_distance(points - eye) > WALL_SHARE for eye in eyes)
+
+
+def _share_at_distance(offsets: Float64[Array, "n 3"]) -> float:
+    """The share of all directions in which something is, and nothing nearer than WALL_RADII."""
+    distances = np.linalg.norm(offsets, axis=1)
+    x, y, z = (offsets / np.maximum(distances, 1e-9)[:, None]).T
+    rows = np.clip((z + 1) * (WALL_BINS / 2), 0, WALL_BINS - 1).astype(np.int64)  # of equal solid angle
+    columns = np.clip((np.arctan2(y, x) / np.pi + 1) * WALL_BINS, 0, 2 * WALL_BINS - 1).astype(np.int64)
+    nearest = np.full(2 * WALL_BINS**2, np.inf)
+    np.minimum.at(nearest, rows * 2 * WALL_BINS + columns, distances)
+    return float((np.isfinite(nearest) & (nearest > WALL_RADII)).mean())
+
+
+def _standing(some: Gaussians, normal: Float64[Array, " 3"] | None) -> Float64[Array, " 3"]:
+    """The likeliest of the axes, the normal of the ground if there is one, and what is upright about 3DGS's axis."""
+    tilted = [_upright(some, np.array(UP_AXES["-y"]))]
+    if normal is not None:
+        tilted += [_snapped(normal), _snapped(-normal)]
+    directions = np.array([UP_AXES[name] for name in AXIS_SHARES] + tilted)
+    axes = directions[: len(AXIS_SHARES)]
+    shares = np.array(list(AXIS_SHARES.values()))[np.argmax(directions @ axes.T, axis=1)]
+    return directions[int(np.argmax(StandingObject(some).cues(directions).scores() + np.log(shares)))]
+
+
+def _snapped(normal: Float64[Array, " 3"]) -> Float64[Array, " 3"]:
+    """The nearest axis where that is near enough, otherwise the normal."""
+    axes = np.array(list(UP_AXES.values()))
+    nearest = axes[np.argmax(axes @ normal)]
+    return nearest if nearest @ normal > np.cos(np.radians(SNAP_DEG)) else normal
 
 
 def _upright(some: Gaussians, axis: Float64[Array, " 3"]) -> Float64[Array, " 3"]:
