@@ -306,9 +306,20 @@ def test_flat_head_of_a_figure_is_no_floor() -> None:
     np.testing.assert_allclose(find_up(together(statue(), board(1.4, (0.4, 0.35)))), UP)
 
 
-def test_room_without_surroundings_stands_on_its_floor() -> None:
-    for turn in TURNS.values():
-        assert find_up(turned(room(), turn))[np.argmax(np.abs(turn @ UP))] != 0
+def house() -> Gaussians:
+    """A low room with a floor and a ceiling alike, things on the floor, and trees far away."""
+    return together(
+        plate((0, 0, 0), (3, 0, 0), (0, 0, 3), 3000, 0.1, 1),
+        plate((0, -2, 0), (3, 0, 0), (0, 0, 3), 3000, 0.1, 2),
+        *(ball((x, -0.3, z), 0.3, 600, 0.02, 10) for x in (-1.5, 0, 1.5) for z in (-1.5, 1.5)),
+        *(ball((12 * np.cos(a), -1, 12 * np.sin(a)), 2.0, 300, 0.3, 20) for a in np.arange(6)),
+    )
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_things_stand_on_the_floor_not_on_the_ceiling(turn: str) -> None:
+    found = find_up(turned(house(), TURNS[turn]))
+    assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(3))
 
 
 @pytest.mark.parametrize("scale", [0.01, 0.001])

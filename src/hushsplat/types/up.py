@@ -13,7 +13,7 @@ from hushsplat.types.errors import CameraError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.rotations import hemisphere, level_axes, normalized
 from hushsplat.types.standing import StandingObject
-from hushsplat.types.surfaces import scene_bulk, surfaces, thinned
+from hushsplat.types.surfaces import importance, scene_bulk, surfaces, thinned
 
 # Files follow three conventions: -y (COLMAP and so 3DGS), y (graphics engines) and z (CAD); the others are for users.
 UP_AXES = {
@@ -25,7 +25,8 @@ UP_AXES = {
     "-x": (-1.0, 0.0, 0.0),
 }
 # How often files have which, by our guess: decides where an object itself says little.
-AXIS_SHARES = {"-y": 0.58, "z": 0.19, "y": 0.15, "x": 0.03, "-z": 0.03, "-x": 0.02}
+AXIS_SHARES = {"-y": 0.52, "z": 0.2, "y": 0.2, "x": 0.03, "-z": 0.03, "-x": 0.02}
+TILTED_SHARE = 0.25  # of that of 3DGS's axis, for what is upright about it
 # An object, or what stands alone on its ground: beyond so many radii of the bulk lies at most this share of Gaussians.
 OBJECT_RADII, OBJECT_BEYOND = 2.0, 0.01
 FEWEST = 100  # Gaussians of an object with a shape
@@ -52,6 +53,9 @@ UPRIGHT_CHANCE = 6.0  # over the root of the count: three deviations of what fac
 UPRIGHT_LEAD = 1.1  # and so many times the axis'
 UPRIGHT_AS_GOOD = 0.96
 UPRIGHT_DEG = 45.0  # from the axis: walls are farther away
+# Things stand on the floor: detail of nine scenes lies at 0.12 to 0.56 of their height, within so many radii of the
+# bulk. Where it lies higher than this, the ceiling is below; -z and -x are rare and take more.
+DETAIL_RADII, HIGH_DETAIL = 1.5, (0.62, 0.75)
 SNAP_DEG = 6.0  # nearer to an axis than this it is the axis: files are often aligned, and planes are found to 5 degrees
 BINS = 20  # of the histograms of level surfaces along an axis
 END_BINS = 3
@@ -98,7 +102,7 @@ def find_up(gaussians: Gaussians) -> Float64[Array, " 3"]:
         return np.array(UP_AXES["-y"])
     some = thinned(gaussians)
     normal = _ground_normal(some)
-    if _is_object(some) and (normal is None or not _is_walled(some)):
+    if _is_object(some) and (normal is None or not _is_room(some, normal)):
         return _standing(some, normal)
     if normal is None:
         return _upright(some, np.array(UP_AXES[_axis_by_floor(some)]))
@@ -112,8 +116,11 @@ def _is_object(some: Gaussians) -> bool:
     return len(some) >= FEWEST and float(beyond.mean()) <= OBJECT_BEYOND
 
 
-def _is_walled(some: Gaussians) -> bool:
-    """Whether from somewhere about the middle something is seen to all sides, and not near: the walls of a room."""
+def _is_room(some: Gaussians, normal: Float64[Array, " 3"]) -> bool:
+    """Whether there are a floor and a ceiling, or from about the middle something to all sides, and not near."""
+    levels = _LevelSurfaces.of(some, normal)
+    if min(levels.low, levels.high) > FLOOR_SHARE and min(levels.low_spread, levels.high_spread) > FLOOR_SPREAD:
+        return True
     middle, radius = scene_bulk(some)
     points = (some.means[some.opacities > WALL_OPACITY] - middle) / radius
     eyes = np.concatenate([np.zeros((1, 3)), WALL_STEP * np.array(list(UP_AXES.values()))])
@@ -133,12 +140,11 @@ def _share_at_distance(offsets: Float64[Array, "n 3"]) -> float:
 
 def _standing(some: Gaussians, normal: Float64[Array, " 3"] | None) -> Float64[Array, " 3"]:
     """The likeliest of the axes, the normal of the ground if there is one, and what is upright about 3DGS's axis."""
-    tilted = [_upright(some, np.array(UP_AXES["-y"]))]
-    if normal is not None:
-        tilted += [_snapped(normal), _snapped(-normal)]
-    directions = np.array([UP_AXES[name] for name in AXIS_SHARES] + tilted)
-    axes = directions[: len(AXIS_SHARES)]
+    axes = np.array([UP_AXES[name] for name in AXIS_SHARES])
+    ground = [] if normal is None else [_snapped(normal), _snapped(-normal)]
+    directions = np.array([*axes, *ground, _upright(some, np.array(UP_AXES["-y"]))])
     shares = np.array(list(AXIS_SHARES.values()))[np.argmax(directions @ axes.T, axis=1)]
+    shares[-1] *= TILTED_SHARE
     return directions[int(np.argmax(StandingObject(some).cues(directions).scores() + np.log(shares)))]
 
 
@@ -169,8 +175,7 @@ def _axis_by_floor(some: Gaussians) -> str:
     y, z = _LevelSurfaces.of(some, np.eye(3)[1]), _LevelSurfaces.of(some, np.eye(3)[2])
     if z.shares.max() > max(FLOOR_SHARE, 1.5 * y.shares.max()):
         return "z"
-    low, high = y.shares[:END_BINS].sum(), y.shares[-END_BINS:].sum()
-    return "y" if low > max(1.5 * FLOOR_SHARE, 2 * high) and y.low_spread > FLOOR_SPREAD else "-y"
+    return "y" if y.low > max(1.5 * FLOOR_SHARE, 2 * y.high) and y.low_spread > FLOOR_SPREAD else "-y"
 
 
 def _signed(some: Gaussians, normal: Float64[Array, " 3"]) -> Float64[Array, " 3"]:
@@ -178,10 +183,23 @@ def _signed(some: Gaussians, normal: Float64[Array, " 3"]) -> Float64[Array, " 3
     axis = int(np.argmax(np.abs(normal)))
     upward = normal * np.sign(normal[axis]) * (-1.0 if axis == 1 else 1.0)
     levels = _LevelSurfaces.of(some, upward)
-    low, high = levels.shares[:END_BINS].sum(), levels.shares[-END_BINS:].sum()
     # A ceiling can be larger than its floor, and -z up is rare: there it takes more.
-    share, lead = (1.5 * FLOOR_SHARE, 2.0) if axis == 1 else (2.5 * FLOOR_SHARE, 4.0)
-    return -upward if high > max(share, lead * low) and levels.high_spread > FLOOR_SPREAD else upward
+    share, lead, height = (
+        (1.5 * FLOOR_SHARE, 2.0, HIGH_DETAIL[0]) if axis == 1 else (2.5 * FLOOR_SHARE, 4.0, HIGH_DETAIL[1])
+    )
+    floor_above = levels.high > max(share, lead * levels.low) and levels.high_spread > FLOOR_SPREAD
+    return -upward if floor_above or _detail_height(some, upward) > height else upward
+
+
+def _detail_height(some: Gaussians, upward: Float64[Array, " 3"]) -> float:
+    """Where the detail of a scene lies on average: 0 at its bottom, 1 at its top."""
+    middle, radius = scene_bulk(some)
+    inside = (np.linalg.norm(some.means - middle, axis=1) < DETAIL_RADII * radius) & (some.opacities > WALL_OPACITY)
+    if not inside.any():
+        return 0.5
+    heights = some.means[inside] @ upward
+    low, high = np.percentile(heights, [2, 98])
+    return float(np.average((heights - low) / max(high - low, 1e-12), weights=importance(some)[inside]))
 
 
 def _ground_normal(some: Gaussians) -> Float64[Array, " 3"] | None:
@@ -268,6 +286,16 @@ class _LevelSurfaces:
     shares: Float[Array, " bins"]  # of their area in even bins over the bulk of the scene
     low_spread: float  # of those in the first END_BINS, across the axis, over the spread of all surfaces
     high_spread: float  # of those in the last
+
+    @property
+    def low(self) -> float:
+        """The share in the first END_BINS."""
+        return float(self.shares[:END_BINS].sum())
+
+    @property
+    def high(self) -> float:
+        """The share in the last."""
+        return float(self.shares[-END_BINS:].sum())
 
     @staticmethod
     def of(some: Gaussians, axis: Float64[Array, " 3"]) -> _LevelSurfaces:
