@@ -11,6 +11,7 @@ import { Panel } from "./panel.js";
 import { Stage } from "./stage.js";
 import { Timeline } from "./timeline.js";
 import * as V from "./vectors.js";
+import { Walls } from "./walls.js";
 
 const $ = (id) => document.getElementById(id);
 const camera = new Camera();
@@ -111,10 +112,10 @@ connection.addEventListener("away", () => { $("offline").hidden = false; });
 // --- walls that the eye does not pass through while it turns about the pivot
 
 function askForWalls() {
-  camera.walls = { point: camera.pivot, near: camera.distance / 2, far: null }; // asked for
+  camera.walls = new Walls({ point: camera.pivot, near: camera.distance / 2 }); // asked for
   connection.send({ type: "walls", point: camera.pivot, near: camera.walls.near });
 }
-connection.addEventListener("walls", ({ detail: { point, near, size, far } }) => { camera.walls = { point, near, size, far }; });
+connection.addEventListener("walls", ({ detail }) => { camera.walls = new Walls(detail); });
 
 // --- places
 
