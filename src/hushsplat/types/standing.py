@@ -25,8 +25,8 @@ SHIFTS = (0.0, -0.04, 0.04, -0.08, 0.08)  # of a mirror plane from the middle, i
 PATCHES = 10  # a side: shading is compared within patches, whose own colour is about the same
 FOOT = 0.05  # of the height: what an object stands on
 # Log-likelihood per unit of each cue, fitted by `benchmarks/up.py --fit` to 36 objects, rooms and grounds at three
-# azimuths, turned to all six axes: 20 parts of the procedural scene, 16 of real ones. Of those left out in turn, with the
-# shares of axes in up.py, 93 % come out right with -y up, 96 % with z, 81 % with y and x, 62 % with -z.
+# azimuths, turned to all six axes: 20 parts of the procedural scene and 16 of real ones. Of those left out in turn,
+# with the shares of axes in up.py, 93 % come out right with -y up, 96 % with z, 81 % with y and x, 62 % with -z.
 WEIGHTS = {
     "bright": 15.3,
     "shaded": 2.15,
