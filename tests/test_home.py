@@ -130,6 +130,49 @@ def wall_with_clutter() -> Gaussians:
     )
 
 
+def lit(scene: Gaussians, means: np.ndarray, up: np.ndarray = UP) -> Gaussians:
+    """The same with surfaces that are brighter the more they face up; they face away from `means`."""
+    normals = matrix_from_quaternion(scene.rotations.astype(np.float64))[:, :, 2]
+    normals = normals * np.sign(np.sum(normals * (scene.means - means), axis=1))[:, None]
+    return replace(scene, sh=np.tile((normals @ up)[:, None, None], (1, 1, 3)).astype(np.float32))
+
+
+def statue() -> Gaussians:
+    """A lone figure under the sky: foot, body, head and arms, no ground."""
+    return together(
+        *(
+            lit(ball(middle, radius, count, 0.03, seed), np.array(middle))
+            for seed, (middle, radius, count) in enumerate(
+                (
+                    ((-0.2, -0.15, 0), 0.15, 600),
+                    ((0.2, -0.15, 0), 0.15, 600),
+                    ((0, -0.6, 0), 0.35, 2000),
+                    ((-0.45, -0.7, 0), 0.12, 400),
+                    ((0.45, -0.7, 0), 0.12, 400),
+                    ((0, -1.15, 0), 0.2, 1000),
+                )
+            )
+        )
+    )
+
+
+SIX_TURNS = {
+    **TURNS,
+    "x": np.array([[0, -1, 0], [1, 0, 0], [0, 0, 1]], dtype=np.float64),
+    "-x": np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 1]], dtype=np.float64),
+    "-z": np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]], dtype=np.float64),
+}
+
+
+def board(height: float, half: tuple[float, float]) -> Gaussians:
+    """A level board, bright above and dark below."""
+    sides = []
+    for y, brightness in ((-height, 0.5), (-height + 0.04, -1.0)):
+        side = plate((0, y, 0), (half[0], 0, 0), (0, 0, half[1]), 3000, 0.03)
+        sides.append(replace(side, sh=np.full((3000, 1, 3), brightness, dtype=np.float32)))
+    return together(*sides)
+
+
 def hits(scene: Gaussians, camera: Camera) -> tuple[np.ndarray, np.ndarray]:
     """Who is seen from there, and how deep."""
     small = camera.resized(120, 80)
@@ -226,6 +269,33 @@ def test_floaters_about_an_object_do_not_cut_it_off() -> None:
         assert (where > 0).all() and (where < 1).all() and np.ptp(where, axis=0).max() > 0.6
 
 
+def test_sky_about_an_object_does_not_cut_it_off() -> None:
+    scene = figure_on_a_floor()
+    sky = ball((0, 0, 0), 40.0, 3000, 2.0, 9)
+    for place in find_places(together(scene, sky), 300, 200, up="-y"):
+        where = in_picture(scene.means, place.camera)
+        assert (where > 0).all() and (where < 1).all() and np.ptp(where, axis=0).max() > 0.6
+
+
+@pytest.mark.parametrize("turn", SIX_TURNS)
+def test_sky_about_a_figure_does_not_hide_how_it_stands(turn: str) -> None:
+    found = find_up(turned(together(statue(), ball((0, 0, 0), 40.0, 3000, 2.0, 9)), SIX_TURNS[turn]))
+    assert found @ (SIX_TURNS[turn] @ UP) > np.cos(np.radians(3))
+
+
+def test_table_is_a_lone_object_however_flat() -> None:
+    scene = together(board(0.7, (0.9, 0.6)), plate((0, -0.35, 0), (0.05, 0, 0.05), (0, 0.35, 0), 300, 0.02))
+    where = in_picture(scene.means, home(scene).camera)
+    assert (where > 0).all() and (where < 1).all() and np.ptp(where, axis=0).max() > 0.6
+
+
+def test_two_rooms_are_seen_from_inside() -> None:
+    apart = np.array([4.5, 0, 0], dtype=np.float32)
+    rooms = [replace(room(), means=room().means + side * apart) for side in (-1, 1)]
+    at = home(together(*rooms)).camera.position
+    assert 1.5 < abs(at[0]) < 7.5 and abs(at[2]) < 3 and -2.5 < at[1] < 0
+
+
 @pytest.mark.parametrize("turn", TURNS)
 @pytest.mark.parametrize("make", [figure_on_a_floor, garden])
 def test_up_is_found_in_every_convention(make: object, turn: str) -> None:
@@ -241,54 +311,11 @@ def test_tilted_ground_is_levelled(make: object, degrees: float) -> None:
     assert np.degrees(np.arccos(min(1.0, found @ (tilt @ UP)))) < 6
 
 
-def lit(scene: Gaussians, means: np.ndarray, up: np.ndarray = UP) -> Gaussians:
-    """The same with surfaces that are brighter the more they face up; they face away from `means`."""
-    normals = matrix_from_quaternion(scene.rotations.astype(np.float64))[:, :, 2]
-    normals = normals * np.sign(np.sum(normals * (scene.means - means), axis=1))[:, None]
-    return replace(scene, sh=np.tile((normals @ up)[:, None, None], (1, 1, 3)).astype(np.float32))
-
-
-def statue() -> Gaussians:
-    """A lone figure under the sky: foot, body, head and arms, no ground."""
-    return together(
-        *(
-            lit(ball(middle, radius, count, 0.03, seed), np.array(middle))
-            for seed, (middle, radius, count) in enumerate(
-                (
-                    ((-0.2, -0.15, 0), 0.15, 600),
-                    ((0.2, -0.15, 0), 0.15, 600),
-                    ((0, -0.6, 0), 0.35, 2000),
-                    ((-0.45, -0.7, 0), 0.12, 400),
-                    ((0.45, -0.7, 0), 0.12, 400),
-                    ((0, -1.15, 0), 0.2, 1000),
-                )
-            )
-        )
-    )
-
-
-SIX_TURNS = {
-    **TURNS,
-    "x": np.array([[0, -1, 0], [1, 0, 0], [0, 0, 1]], dtype=np.float64),
-    "-x": np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 1]], dtype=np.float64),
-    "-z": np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]], dtype=np.float64),
-}
-
-
 @pytest.mark.parametrize("azimuth", [0, 40])
 @pytest.mark.parametrize("turn", SIX_TURNS)
 def test_up_of_a_figure_without_ground_is_where_its_light_comes_from(turn: str, azimuth: float) -> None:
     turning = SIX_TURNS[turn] @ rotation_about((0.0, 1.0, 0.0), azimuth)
     assert find_up(turned(statue(), turning)) @ (turning @ UP) > np.cos(np.radians(3))
-
-
-def board(height: float, half: tuple[float, float]) -> Gaussians:
-    """A level board, bright above and dark below."""
-    sides = []
-    for y, brightness in ((-height, 0.5), (-height + 0.04, -1.0)):
-        side = plate((0, y, 0), (half[0], 0, 0), (0, 0, half[1]), 3000, 0.03)
-        sides.append(replace(side, sh=np.full((3000, 1, 3), brightness, dtype=np.float32)))
-    return together(*sides)
 
 
 @pytest.mark.parametrize("turn", TURNS)

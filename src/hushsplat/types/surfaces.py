@@ -11,6 +11,10 @@ from hushsplat.types.rotations import matrix_from_quaternion
 
 MOST_GAUSSIANS = 50_000  # ours: a guess needs no more than this many
 BULK_PERCENT = 90.0  # of the detail is in the picture
+SKY_RADII, SKY_GAP = (
+    (3.0, 6.0),
+    0.005,
+)  # ours: between these many radii of the bulk lies less than this share of Gaussians
 
 
 def surfaces(gaussians: Gaussians) -> tuple[Array, Array]:
@@ -39,6 +43,16 @@ def scene_bulk(gaussians: Gaussians) -> tuple[Float64[Array, " 3"], float]:
     means, weight = some.means.astype(np.float64), importance(some)
     middle = np.array([_percentile(means[:, axis], weight, 50.0) for axis in range(3)])
     return middle, max(_percentile(np.linalg.norm(means - middle, axis=1), weight, BULK_PERCENT), 1e-6)
+
+
+def without_sky(gaussians: Gaussians) -> Gaussians:
+    """The same without what lies far away, if there is a gap: a shell of sky about an object."""
+    middle, radius = scene_bulk(gaussians)
+    distances = np.linalg.norm(gaussians.means - middle, axis=1) / radius
+    near, far = distances < SKY_RADII[0], distances > SKY_RADII[1]
+    if not far.any() or (~near & ~far).sum() > SKY_GAP * len(near):
+        return gaussians
+    return gaussians.take(np.flatnonzero(near))
 
 
 def thinned(gaussians: Gaussians) -> Gaussians:

@@ -13,7 +13,7 @@ from hushsplat.types.errors import CameraError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.rotations import hemisphere, level_axes, normalized
 from hushsplat.types.standing import StandingObject
-from hushsplat.types.surfaces import importance, scene_bulk, surfaces, thinned
+from hushsplat.types.surfaces import importance, scene_bulk, surfaces, thinned, without_sky
 
 # Files follow three conventions: -y (COLMAP and so 3DGS), y (graphics engines) and z (CAD); the others are for users.
 UP_AXES = {
@@ -100,7 +100,7 @@ def find_up(gaussians: Gaussians) -> Float64[Array, " 3"]:
     """
     if len(gaussians) == 0:
         return np.array(UP_AXES["-y"])
-    some = thinned(gaussians)
+    some = without_sky(thinned(gaussians))
     normal = _ground_normal(some)
     if _is_object(some) and (normal is None or not _is_room(some, normal)):
         return _standing(some, normal)
