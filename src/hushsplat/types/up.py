@@ -29,7 +29,7 @@ AXIS_SHARES = {"-y": 0.52, "z": 0.2, "y": 0.2, "x": 0.03, "-z": 0.03, "-x": 0.02
 TILTED_SHARE = 0.25  # of that of 3DGS's axis, for what is upright about it
 # An object, or what stands alone on its ground: beyond so many radii of the bulk lies at most this share of Gaussians.
 OBJECT_RADII, OBJECT_BEYOND = 2.0, 0.01
-FEWEST = 100  # Gaussians of an object with a shape
+FEWEST = 1_000  # Gaussians of an object: the cues of fewer are chance
 # A room: opaque Gaussians are seen to this share of all sides from its middle, at least so many radii of the bulk away.
 WALL_BINS, WALL_OPACITY, WALL_RADII, WALL_SHARE = 10, 0.3, 0.2, 0.9
 WALL_STEP = 0.3  # radii from the middle: other places that may see all walls
