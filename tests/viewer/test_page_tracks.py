@@ -11,8 +11,8 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from playwright.sync_api import Page
-from watch import wait_for_frame
+from playwright.sync_api import Browser, Page
+from watch import listen, wait_for_frame
 
 import hushsplat
 from hushsplat.io.scenes.scene import load as load_scene
@@ -366,3 +366,45 @@ def test_dropped_track_plays(page: Page) -> None:
     page.wait_for_function(
         "() => hushsplat.timeline.time >= hushsplat.timeline.track.end && !hushsplat.timeline.playing"
     )
+
+
+def test_finger_takes_the_nearest_key_and_does_not_move_it_by_touching(
+    browser: Browser, viewer: Viewer, console_errors: list[str]
+) -> None:
+    phone = browser.new_page(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    listen(phone, console_errors)
+    phone.goto(viewer.url)
+    wait_for_frame(phone)
+    phone.evaluate(
+        """() => {
+          hushsplat.timeline.toggle(true);
+          for (let key = 0; key < 4; key++) { hushsplat.camera.orbit(0.2, 0); hushsplat.timeline.addKey(); }
+          hushsplat.timeline.track.shift(2, 2.6); // less than a finger after the one before it
+          hushsplat.timeline.reflect();
+        }"""
+    )
+    times = "() => hushsplat.timeline.track.keys.map((key) => key.time)"
+    before = phone.evaluate(times)
+    boxes = [mark.bounding_box() for mark in phone.locator("#keys i").all()]
+    handles = [phone.locator(handle).bounding_box() for handle in ("#handle-a", "#handle-b")]
+    assert all(min(box["width"], box["height"]) >= 43.9 for box in boxes + handles)
+    assert handles[0]["x"] >= 0 and handles[1]["x"] + handles[1]["width"] <= 390
+    middles = [box["x"] + box["width"] / 2 for box in boxes]
+    y = boxes[0]["y"] + 22
+    touch = phone.context.new_cdp_session(phone)
+
+    def finger(*xs: float) -> None:
+        for index, x in enumerate(xs):
+            kind = "touchMove" if index else "touchStart"
+            touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
+        touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+    finger(middles[1] - 15)
+    phone.wait_for_function("() => hushsplat.timeline.chosen === 1")
+    finger(middles[2] + 15)
+    phone.wait_for_function("() => hushsplat.timeline.chosen === 2")
+    assert phone.evaluate(times) == before
+    finger(middles[2] + 15, middles[2] + 25, middles[2] + 45)
+    phone.wait_for_function(f"() => hushsplat.timeline.track.keys[2].time > {before[2] + 0.2}")
+    assert phone.evaluate(times)[1] == before[1]
+    phone.close()
