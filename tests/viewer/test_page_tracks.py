@@ -342,6 +342,34 @@ def test_dropped_folders_give_their_scene_or_say_what_they_are(page: Page, scene
         assert said in scene_of(page, "folder", files)[0]
 
 
+# Files dropped together: names and contents in base64.
+DROP_FILES = """(files) => {
+  const dataTransfer = new DataTransfer();
+  for (const [name, text] of Object.entries(files)) {
+    dataTransfer.items.add(new File([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], name));
+  }
+  document.body.dispatchEvent(new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer }));
+}"""
+
+
+def test_several_dropped_files_give_their_scene_or_say_what_they_are(
+    page: Page, scene: Gaussians, tmp_path: Path
+) -> None:
+    def drop_files(files: dict[str, bytes]) -> None:
+        page.evaluate(DROP_FILES, {name: base64.b64encode(body).decode() for name, body in files.items()})
+
+    write_streamed_sog(scene.take(np.arange(300)), tmp_path / "made" / "lod-meta.json")
+    drop_files({path.name: path.read_bytes() for path in sorted((tmp_path / "made" / "0_0").iterdir())})
+    page.wait_for_function("() => hushsplat.panel.scene.gaussians === 300")
+    save(scene.take(np.arange(200)), tmp_path / "part.ply")
+    drop_files({"cat.jpg": b"", "part.ply": (tmp_path / "part.ply").read_bytes()})
+    page.wait_for_function("() => hushsplat.panel.scene.gaussians === 200")
+    for names, said in ((("cat.jpg", "dog.jpg"), "no scene is among them"), (("a.ply", "b.ply"), "has 2 scenes")):
+        drop_files(dict.fromkeys(names, b"ply"))
+        page.wait_for_function(f"() => document.querySelector('.note.error')?.textContent.includes('{said}')")
+        page.evaluate("() => document.querySelector('.note.error').remove()")
+
+
 def test_dropped_scene_is_there_after_loading_the_page_again(
     page: Page, viewer: Viewer, scene: Gaussians, tmp_path: Path
 ) -> None:

@@ -4,7 +4,7 @@ import { address, Connection } from "./connection.js";
 import { Controls, typing } from "./controls.js";
 import { download, trackInPng, upload } from "./files.js";
 import { fillHelp } from "./help.js";
-import { refusal, sceneOf } from "./kinds.js";
+import { refusal, sceneOf, sceneOfFiles } from "./kinds.js";
 import * as link from "./link.js";
 import { showError, note } from "./notes.js";
 import { Panel } from "./panel.js";
@@ -285,9 +285,10 @@ addEventListener("drop", (event) => {
   event.preventDefault();
   dragDepth = 0;
   $("drop").hidden = true;
-  const entry = event.dataTransfer.items[0]?.webkitGetAsEntry?.();
-  if (entry?.isDirectory) return void sceneOf(entry).then(openFile).catch((error) => showError(error.message));
-  if (event.dataTransfer.files[0]) openFile(event.dataTransfer.files[0]);
+  const { items, files } = event.dataTransfer, entry = items[0]?.webkitGetAsEntry?.();
+  const scene = entry?.isDirectory ? sceneOf(entry) : files.length > 1 ? sceneOfFiles([...files]) : null;
+  if (scene) scene.then(openFile).catch((error) => showError(error.message));
+  else if (files[0]) openFile(files[0]);
 });
 
 // --- buttons and keys
