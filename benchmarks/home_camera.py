@@ -17,8 +17,9 @@ import hushsplat
 from hushsplat.home.search import Search
 from hushsplat.scenes import scene_argument
 from hushsplat.types.camera import Camera
-from hushsplat.types.framing import find_up, guess_camera
+from hushsplat.types.framing import guess_camera
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.up import find_up
 
 WIDTH, HEIGHT, PLACES = 480, 320, 4
 

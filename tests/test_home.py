@@ -12,10 +12,12 @@ from hushsplat.home import Place, find_places, frame_scene, orbit_scene, tour
 from hushsplat.io.scenes.scene import load
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import CameraError, HushsplatError
-from hushsplat.types.framing import find_up, fitting_near, scene_bulk
+from hushsplat.types.framing import fitting_near
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.options import NEAR, Noise, RenderOptions
 from hushsplat.types.rotations import matrix_from_quaternion, quaternion_from_matrix
+from hushsplat.types.surfaces import scene_bulk
+from hushsplat.types.up import find_up
 
 UP = np.array([0.0, -1.0, 0.0])  # of all scenes here, until they are turned
 TURNS = {
@@ -128,6 +130,49 @@ def wall_with_clutter() -> Gaussians:
     )
 
 
+def lit(scene: Gaussians, means: np.ndarray, up: np.ndarray = UP) -> Gaussians:
+    """The same with surfaces that are brighter the more they face up; they face away from `means`."""
+    normals = matrix_from_quaternion(scene.rotations.astype(np.float64))[:, :, 2]
+    normals = normals * np.sign(np.sum(normals * (scene.means - means), axis=1))[:, None]
+    return replace(scene, sh=np.tile((normals @ up)[:, None, None], (1, 1, 3)).astype(np.float32))
+
+
+def statue() -> Gaussians:
+    """A lone figure under the sky: foot, body, head and arms, no ground."""
+    return together(
+        *(
+            lit(ball(middle, radius, count, 0.03, seed), np.array(middle))
+            for seed, (middle, radius, count) in enumerate(
+                (
+                    ((-0.2, -0.15, 0), 0.15, 600),
+                    ((0.2, -0.15, 0), 0.15, 600),
+                    ((0, -0.6, 0), 0.35, 2000),
+                    ((-0.45, -0.7, 0), 0.12, 400),
+                    ((0.45, -0.7, 0), 0.12, 400),
+                    ((0, -1.15, 0), 0.2, 1000),
+                )
+            )
+        )
+    )
+
+
+SIX_TURNS = {
+    **TURNS,
+    "x": np.array([[0, -1, 0], [1, 0, 0], [0, 0, 1]], dtype=np.float64),
+    "-x": np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 1]], dtype=np.float64),
+    "-z": np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]], dtype=np.float64),
+}
+
+
+def board(height: float, half: tuple[float, float]) -> Gaussians:
+    """A level board, bright above and dark below."""
+    sides = []
+    for y, brightness in ((-height, 0.5), (-height + 0.04, -1.0)):
+        side = plate((0, y, 0), (half[0], 0, 0), (0, 0, half[1]), 3000, 0.03)
+        sides.append(replace(side, sh=np.full((3000, 1, 3), brightness, dtype=np.float32)))
+    return together(*sides)
+
+
 def hits(scene: Gaussians, camera: Camera) -> tuple[np.ndarray, np.ndarray]:
     """Who is seen from there, and how deep."""
     small = camera.resized(120, 80)
@@ -224,6 +269,33 @@ def test_floaters_about_an_object_do_not_cut_it_off() -> None:
         assert (where > 0).all() and (where < 1).all() and np.ptp(where, axis=0).max() > 0.6
 
 
+def test_sky_about_an_object_does_not_cut_it_off() -> None:
+    scene = figure_on_a_floor()
+    sky = ball((0, 0, 0), 40.0, 3000, 2.0, 9)
+    for place in find_places(together(scene, sky), 300, 200, up="-y"):
+        where = in_picture(scene.means, place.camera)
+        assert (where > 0).all() and (where < 1).all() and np.ptp(where, axis=0).max() > 0.6
+
+
+@pytest.mark.parametrize("turn", SIX_TURNS)
+def test_sky_about_a_figure_does_not_hide_how_it_stands(turn: str) -> None:
+    found = find_up(turned(together(statue(), ball((0, 0, 0), 40.0, 3000, 2.0, 9)), SIX_TURNS[turn]))
+    assert found @ (SIX_TURNS[turn] @ UP) > np.cos(np.radians(3))
+
+
+def test_table_is_a_lone_object_however_flat() -> None:
+    scene = together(board(0.7, (0.9, 0.6)), plate((0, -0.35, 0), (0.05, 0, 0.05), (0, 0.35, 0), 300, 0.02))
+    where = in_picture(scene.means, home(scene).camera)
+    assert (where > 0).all() and (where < 1).all() and np.ptp(where, axis=0).max() > 0.6
+
+
+def test_two_rooms_are_seen_from_inside() -> None:
+    apart = np.array([4.5, 0, 0], dtype=np.float32)
+    rooms = [replace(room(), means=room().means + side * apart) for side in (-1, 1)]
+    at = home(together(*rooms)).camera.position
+    assert 1.5 < abs(at[0]) < 7.5 and abs(at[2]) < 3 and -2.5 < at[1] < 0
+
+
 @pytest.mark.parametrize("turn", TURNS)
 @pytest.mark.parametrize("make", [figure_on_a_floor, garden])
 def test_up_is_found_in_every_convention(make: object, turn: str) -> None:
@@ -239,14 +311,42 @@ def test_tilted_ground_is_levelled(make: object, degrees: float) -> None:
     assert np.degrees(np.arccos(min(1.0, found @ (tilt @ UP)))) < 6
 
 
-def test_up_of_a_figure_without_ground_is_that_of_3dgs() -> None:
+@pytest.mark.parametrize("azimuth", [0, 40])
+@pytest.mark.parametrize("turn", SIX_TURNS)
+def test_up_of_a_figure_without_ground_is_where_its_light_comes_from(turn: str, azimuth: float) -> None:
+    turning = SIX_TURNS[turn] @ rotation_about((0.0, 1.0, 0.0), azimuth)
+    assert find_up(turned(statue(), turning)) @ (turning @ UP) > np.cos(np.radians(3))
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_top_of_a_table_is_no_floor(turn: str) -> None:
+    legs = [plate((x, -0.35, z), (0.03, 0, 0.03), (0, 0.35, 0), 300, 0.02) for x in (-0.7, 0.7) for z in (-0.4, 0.4)]
+    found = find_up(turned(together(board(0.7, (0.8, 0.5)), *legs), TURNS[turn]))
+    assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(3))
+
+
+def test_up_of_a_figure_that_says_nothing_is_that_of_3dgs() -> None:
     np.testing.assert_allclose(find_up(figure()), UP)
 
 
 def test_flat_head_of_a_figure_is_no_floor() -> None:
-    hands = [ball((x, -0.8, 0), 0.25, 1000, 0.03, 3) for x in (-1.0, 1.0)]
-    hat = plate((0, -1.5, 0), (0.45, 0, 0), (0, 0, 0.4), 2000, 0.03, 4)
-    np.testing.assert_allclose(find_up(together(figure(), *hands, hat)), UP)
+    np.testing.assert_allclose(find_up(together(statue(), board(1.4, (0.4, 0.35)))), UP)
+
+
+def house() -> Gaussians:
+    """A low room with a floor and a ceiling alike, things on the floor, and trees far away."""
+    return together(
+        plate((0, 0, 0), (3, 0, 0), (0, 0, 3), 3000, 0.1, 1),
+        plate((0, -2, 0), (3, 0, 0), (0, 0, 3), 3000, 0.1, 2),
+        *(ball((x, -0.3, z), 0.3, 600, 0.02, 10) for x in (-1.5, 0, 1.5) for z in (-1.5, 1.5)),
+        *(ball((12 * np.cos(a), -1, 12 * np.sin(a)), 2.0, 300, 0.3, 20) for a in np.arange(6)),
+    )
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_things_stand_on_the_floor_not_on_the_ceiling(turn: str) -> None:
+    found = find_up(turned(house(), TURNS[turn]))
+    assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(3))
 
 
 @pytest.mark.parametrize("scale", [0.01, 0.001])

@@ -17,8 +17,8 @@ from hushsplat.io.scenes.scene import load, save
 from hushsplat.io.scenes.sog_write import morton_order
 from hushsplat.scenes import DEMO_FILE, demo_scene
 from hushsplat.synth import room_and_garden, view_cameras
-from hushsplat.types.framing import guess_up
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.up import guess_up
 
 
 @pytest.fixture(scope="module")

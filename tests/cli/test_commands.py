@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from command import Run
 from PIL import Image
 
 import hushsplat
+from hushsplat.cli.main import main
 from hushsplat.engines.cpu.machine import instruction_set
 from hushsplat.home import orbit_scene
+from hushsplat.types import summary
 
 
 def test_version_names_the_instruction_set(run: Run) -> None:
@@ -51,6 +54,18 @@ def test_info_of_a_scene_as_table_and_as_json(run: Run, ply: Path) -> None:
     assert (found["gaussians"], found["kind"], found["sh_degree"]) == (300, "ellipsoids", 2)
     assert found["bytes_on_disk"] == ply.stat().st_size
     assert found["levels_of_detail"] is None
+
+
+def test_info_guesses_up_once(ply: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    guessed: list[object] = []
+    monkeypatch.setattr(summary, "guess_up", lambda gaussians: guessed.append(gaussians) or "z")
+    assert main(["info", str(ply), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["up"] == "z" and len(guessed) == 1
+
+
+def test_commands_do_not_wait_for_the_server_to_be_imported() -> None:
+    code = "import sys, hushsplat.cli.main; print('aiohttp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 
 def test_info_of_our_own_scene(run: Run) -> None:

@@ -174,7 +174,7 @@ def test_levels_of_detail_are_timed_beside_the_scene_itself(monkeypatch: pytest.
         shown.append(
             len(scene.gaussians)
             if scene.shown is None
-            else int(np.isin(leveled.levels.group, np.flatnonzero(scene.shown)).sum())
+            else int(np.isin(leveled.scene.levels.group, np.flatnonzero(scene.shown)).sum())
         )
         return sample(scene, *rest)
 

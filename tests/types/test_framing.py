@@ -8,9 +8,10 @@ import pytest
 
 from hushsplat.io.scenes.scene import load
 from hushsplat.types.errors import CameraError
-from hushsplat.types.framing import UP_AXES, guess_camera, guess_up, up_direction
+from hushsplat.types.framing import guess_camera
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.rotations import quaternion_from_matrix
+from hushsplat.types.up import UP_AXES, guess_up, up_direction
 
 QUARTER_TURN_X = np.array([[1, 0, 0], [0, 0, 1], [0, -1, 0]], dtype=np.float64)  # y to -z, z to y
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from playwright.sync_api import Page
-from watch import wait_for_frame
+from playwright.sync_api import Browser, Page
+from watch import listen, wait_for_frame
 
 import hushsplat
 from hushsplat.io.scenes.scene import load as load_scene
@@ -342,6 +342,34 @@ def test_dropped_folders_give_their_scene_or_say_what_they_are(page: Page, scene
         assert said in scene_of(page, "folder", files)[0]
 
 
+# Files dropped together: names and contents in base64.
+DROP_FILES = """(files) => {
+  const dataTransfer = new DataTransfer();
+  for (const [name, text] of Object.entries(files)) {
+    dataTransfer.items.add(new File([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], name));
+  }
+  document.body.dispatchEvent(new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer }));
+}"""
+
+
+def test_several_dropped_files_give_their_scene_or_say_what_they_are(
+    page: Page, scene: Gaussians, tmp_path: Path
+) -> None:
+    def drop_files(files: dict[str, bytes]) -> None:
+        page.evaluate(DROP_FILES, {name: base64.b64encode(body).decode() for name, body in files.items()})
+
+    write_streamed_sog(scene.take(np.arange(300)), tmp_path / "made" / "lod-meta.json")
+    drop_files({path.name: path.read_bytes() for path in sorted((tmp_path / "made" / "0_0").iterdir())})
+    page.wait_for_function("() => hushsplat.panel.scene.gaussians === 300")
+    save(scene.take(np.arange(200)), tmp_path / "part.ply")
+    drop_files({"cat.jpg": b"", "part.ply": (tmp_path / "part.ply").read_bytes()})
+    page.wait_for_function("() => hushsplat.panel.scene.gaussians === 200")
+    for names, said in ((("cat.jpg", "dog.jpg"), "no scene is among them"), (("a.ply", "b.ply"), "has 2 scenes")):
+        drop_files(dict.fromkeys(names, b"ply"))
+        page.wait_for_function(f"() => document.querySelector('.note.error')?.textContent.includes('{said}')")
+        page.evaluate("() => document.querySelector('.note.error').remove()")
+
+
 def test_dropped_scene_is_there_after_loading_the_page_again(
     page: Page, viewer: Viewer, scene: Gaussians, tmp_path: Path
 ) -> None:
@@ -366,3 +394,45 @@ def test_dropped_track_plays(page: Page) -> None:
     page.wait_for_function(
         "() => hushsplat.timeline.time >= hushsplat.timeline.track.end && !hushsplat.timeline.playing"
     )
+
+
+def test_finger_takes_the_nearest_key_and_does_not_move_it_by_touching(
+    browser: Browser, viewer: Viewer, console_errors: list[str]
+) -> None:
+    phone = browser.new_page(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    listen(phone, console_errors)
+    phone.goto(viewer.url)
+    wait_for_frame(phone)
+    phone.evaluate(
+        """() => {
+          hushsplat.timeline.toggle(true);
+          for (let key = 0; key < 4; key++) { hushsplat.camera.orbit(0.2, 0); hushsplat.timeline.addKey(); }
+          hushsplat.timeline.track.shift(2, 2.6); // less than a finger after the one before it
+          hushsplat.timeline.reflect();
+        }"""
+    )
+    times = "() => hushsplat.timeline.track.keys.map((key) => key.time)"
+    before = phone.evaluate(times)
+    boxes = [mark.bounding_box() for mark in phone.locator("#keys i").all()]
+    handles = [phone.locator(handle).bounding_box() for handle in ("#handle-a", "#handle-b")]
+    assert all(min(box["width"], box["height"]) >= 43.9 for box in boxes + handles)
+    assert handles[0]["x"] >= 0 and handles[1]["x"] + handles[1]["width"] <= 390
+    middles = [box["x"] + box["width"] / 2 for box in boxes]
+    y = boxes[0]["y"] + 22
+    touch = phone.context.new_cdp_session(phone)
+
+    def finger(*xs: float) -> None:
+        for index, x in enumerate(xs):
+            kind = "touchMove" if index else "touchStart"
+            touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
+        touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+    finger(middles[1] - 15)
+    phone.wait_for_function("() => hushsplat.timeline.chosen === 1")
+    finger(middles[2] + 15)
+    phone.wait_for_function("() => hushsplat.timeline.chosen === 2")
+    assert phone.evaluate(times) == before
+    finger(middles[2] + 15, middles[2] + 25, middles[2] + 45)
+    phone.wait_for_function(f"() => hushsplat.timeline.track.keys[2].time > {before[2] + 0.2}")
+    assert phone.evaluate(times)[1] == before[1]
+    phone.close()

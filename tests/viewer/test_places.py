@@ -155,9 +155,9 @@ def test_room_begins_in_look_around_and_orbits_stay_before_its_walls(captured_pa
     assert page.evaluate("() => [hushsplat.panel.scene.inside, hushsplat.controls.mode]") == [True, "fly"]
     page.keyboard.press("o")
     page.evaluate("() => hushsplat.camera.orbit(0.01, 0)")
-    page.wait_for_function("() => hushsplat.camera.walls?.far")
+    page.wait_for_function("() => hushsplat.camera.walls?.known")
     distances = page.evaluate(
-        "() => Array.from({ length: 63 }, () => { hushsplat.camera.orbit(0.1, 0); return hushsplat.camera.distance; })"
+        "() => Array.from({ length: 70 }, () => { hushsplat.camera.orbit(0.1, 0); return hushsplat.camera.distance; })"
     )
     nearest = int(np.argmin(distances))
     assert distances[nearest] < 0.8 * max(distances)
@@ -169,3 +169,49 @@ def test_object_begins_in_orbit(scene: Gaussians) -> None:
     near = np.argsort(np.linalg.norm(scene.means - middle, axis=1))[:400]
     entry = SceneEntry.of(scene.take(near), "thing", engine(), RenderOptions(), up="-y")
     assert not entry.is_inside(RenderOptions())
+
+
+def distances_past(page: Page, cells: int, drag: float) -> np.ndarray:
+    """Distances of an orbit at 2 about what fills so many upright rows of cells at 0.8."""
+    return np.array(
+        page.evaluate(
+            """async ([cells, drag]) => {
+              const { Walls } = await import("./static/walls.js"), { Camera } = await import("./static/camera.js");
+              const size = 24, far = new Array(6 * size * size).fill(0);
+              far.fill(0.8, 12 * size, (12 + cells) * size); // rows about +x, upright
+              const camera = new Camera();
+              camera.place({ eye: [0, 0, -2], rotation: [[1, 0, 0], [0, 1, 0], [0, 0, 1]], pivot: [0, 0, 0] });
+              camera.walls = new Walls({ point: [0, 0, 0], near: 0.5, size, far });
+              const turned = () => { camera.orbit(drag, 0); return camera.distance; };
+              return Array.from({ length: Math.round(6.3 / drag) }, turned);
+            }""",
+            [cells, drag],
+        )
+    )
+
+
+@pytest.mark.parametrize("drag", [0.01, 0.1])
+def test_orbit_comes_nearer_to_furniture_little_by_little(page: Page, drag: float) -> None:
+    distances = distances_past(page, cells=9, drag=drag)
+    assert np.isclose(distances.max(), 2.0) and np.isclose(distances.min(), 0.72, atol=0.01)
+    assert np.isclose(distances[-1], 2.0)
+    assert np.abs(np.diff(np.log(distances))).max() < 2.1 * drag  # no jumps
+    assert (distances < 1.9).mean() < 0.4  # and only near it
+
+
+def test_orbit_passes_through_narrow_things(page: Page) -> None:
+    assert np.allclose(distances_past(page, cells=2, drag=0.05), 2.0)
+
+
+def test_orbit_does_not_jump_when_walls_become_known_late(page: Page) -> None:
+    distances = page.evaluate(
+        """async () => {
+          const { Walls } = await import("./static/walls.js"), { Camera } = await import("./static/camera.js");
+          const camera = new Camera();
+          camera.place({ eye: [0, 0, -2], rotation: [[1, 0, 0], [0, 1, 0], [0, 0, 1]], pivot: [0, 0, 0] });
+          camera.orbit(0.001, 0);
+          camera.walls = new Walls({ point: [0, 0, 0], near: 0.5, size: 24, far: new Array(6 * 24 * 24).fill(1) });
+          return Array.from({ length: 20 }, () => { camera.orbit(0.001, 0); return camera.distance; });
+        }"""
+    )
+    assert distances[0] > 1.8 and np.isclose(distances[-1], 0.9, atol=0.01)

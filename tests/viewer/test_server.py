@@ -499,7 +499,7 @@ def test_scene_gets_levels_of_detail_while_its_client_rests(scene: Gaussians, mo
 
     with hushsplat.view(scene, cameras=[SMALL], port=0) as viewer:
         refined, after, moving = run(watch(viewer.url))
-        levels = service_of(viewer).entry.levels
+        levels = service_of(viewer).entry.scene.levels
     assert refined["levels"] and refined["gaussians"] == len(scene)
     assert levels is not None and len(levels.gaussians) > len(scene)
     assert not after["moving"] and moving["moving"] and moving["scale"] == 0.64

@@ -15,10 +15,10 @@ from hushsplat.synth import home_camera, walk_track
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import Capture, View
 from hushsplat.types.errors import CameraError, HushsplatError
-from hushsplat.types.framing import up_direction
 from hushsplat.types.options import RenderOptions
 from hushsplat.types.paths import reanchored
 from hushsplat.types.track import Track
+from hushsplat.types.up import up_direction
 
 WIDTH, HEIGHT, FOV_Y_DEG = 800, 532, 50.0
 SECONDS, FPS = 8.0, 30.0

@@ -21,7 +21,6 @@ from hushsplat.io.tracks import load_track
 from hushsplat.scenes import PREFIX, framing_level, scene_argument
 from hushsplat.types.capture import Capture
 from hushsplat.types.errors import HushsplatError, printable
-from hushsplat.types.framing import guess_up
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.summary import summarize
 from hushsplat.types.track import Track
@@ -82,7 +81,7 @@ class Info:
         found = {"format": scene_format(path, scene), "bytes_on_disk": bytes_on_disk(path), "levels_of_detail": levels}
         if levels and self.lod is None:
             found |= {"statistics_of_level": level}
-        content = {**found, **_scene(scene), "up": guess_up(named.framing)}
+        content = {**found, **_scene(scene, named.framing)}
         return content if self.lod is not None or not levels else {**content, "gaussians": levels[min(levels)]}
 
 
@@ -98,8 +97,8 @@ def _engines() -> dict[str, Any]:
     return {**found, **(listed or {"gpu": NO_ADAPTER})}
 
 
-def _scene(gaussians: Gaussians) -> dict[str, Any]:
-    return asdict(summarize(gaussians))
+def _scene(gaussians: Gaussians, framing: Gaussians | None = None) -> dict[str, Any]:
+    return asdict(summarize(gaussians, framing))
 
 
 def _capture(capture: Capture) -> dict[str, Any]:

@@ -45,10 +45,11 @@ from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.spec.views import SHOWN, view_picture
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import HushsplatError
-from hushsplat.types.framing import fitting_near, guess_up
+from hushsplat.types.framing import fitting_near
 from hushsplat.types.image import Pixels
 from hushsplat.types.options import NEAR, Noise, RenderOptions
 from hushsplat.types.track import Track
+from hushsplat.types.up import guess_up
 
 DESCRIPTION = f"""Draw a scene, as a picture or along a track.
 

@@ -35,7 +35,6 @@ from hushsplat.types.camera import Camera
 from hushsplat.types.capture import View as Photograph
 from hushsplat.types.errors import HushsplatError
 from hushsplat.types.options import NEAR, RenderOptions
-from hushsplat.viewer.launch import Viewer, fill, service_of, show, tell_progress, waiting
 from hushsplat.viewer.refine import Refiner, default_budget
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.service import ViewerOptions
@@ -54,6 +53,8 @@ Examples of use:
   hushsplat view garden.ply --host 0.0.0.0 --no-browser
 """
 if TYPE_CHECKING:
+    from hushsplat.viewer.launch import Viewer
+
     Method = str
 else:  # the names become the choices that --help lists
     Method = Literal[tuple(METHODS)]
@@ -86,6 +87,9 @@ class View:
 
     def run(self) -> None:
         """Load, serve, and wait for Ctrl-C."""
+        # The server is imported when it is started: other commands do not wait for it.
+        from hushsplat.viewer.launch import fill, service_of, show, tell_progress, waiting
+
         choose_instruction_set(self.isa)
         if min(self.max_upload_mb, self.max_memory_mb) < 0 or self.max_clients < 1:
             raise HushsplatError("--max-upload-mb, --max-memory-mb must be at least 0 and --max-clients at least 1.")

@@ -61,14 +61,11 @@ class Case:
     engine: Engine
     scene: Scene
     cameras: Sequence[Camera]  # all of one size
-    levels: Levels | None = None  # of detail, of a scene that was uploaded with them
-    spacing_px: float = 0.0  # of the Gaussians that are drawn then
+    spacing_px: float = 0.0  # of the Gaussians that are drawn, of a scene with levels of detail; 0: all of them
 
     def seen_by(self, camera: Camera) -> Scene:
         """What is drawn from a camera."""
-        if self.levels is None or not isinstance(self.scene, CpuScene):
-            return self.scene
-        return self.scene.showing(self.levels.seen_by(camera, self.spacing_px))
+        return self.scene.seen_by(camera, self.spacing_px) if isinstance(self.scene, CpuScene) else self.scene
 
     @property
     def adapter(self) -> str:
@@ -178,9 +175,7 @@ def time_methods(
 
 def with_levels(case: Case, gaussians: Gaussians, spacing_px: float) -> Case:
     """The same scene with levels of detail, Gaussians so far apart in the picture; of the cpu engine."""
-    levels = Levels.of(gaussians)
-    scene = CpuEngine().upload(levels.gaussians, group=levels.group)
-    return replace(case, scene=scene, levels=levels, spacing_px=spacing_px)
+    return replace(case, scene=CpuEngine().upload_levels(Levels.of(gaussians)), spacing_px=spacing_px)
 
 
 def _levels_psnr(case: Case, leveled: Case) -> float:

@@ -55,7 +55,7 @@ def run_demo(
         command=f"hushsplat demo --output {folder}",
         protocol={"width": WIDTH, "height": HEIGHT, "against": "reference", "fps": FPS, "every": EVERY},
         missing={},
-        notes=["`hushsplat evaluate navigation` takes other scenes and tracks, and has LPIPS and ColorVideoVDP."],
+        notes=["hushsplat evaluate navigation takes other scenes and tracks, and has LPIPS and ColorVideoVDP."],
         executor=executor(workers),
         on_plan=on_plan,
     )

@@ -20,10 +20,10 @@ from hushsplat.io.tracks import load_track, read_track
 from hushsplat.scenes import NamedScene
 from hushsplat.types.camera import Camera, look_at_pose
 from hushsplat.types.errors import TrackError
-from hushsplat.types.framing import find_up
 from hushsplat.types.paths import dolly, orbit, walk
 from hushsplat.types.splines import curve
 from hushsplat.types.track import Track
+from hushsplat.types.up import find_up
 
 FOV_Y_DEG = 55.0
 WIDTH, HEIGHT = 800, 532  # px

@@ -12,10 +12,9 @@ from numpy import ndarray as Array
 
 from hushsplat.home.search import Place, Search
 from hushsplat.types.camera import Camera
-from hushsplat.types.framing import level_axes
 from hushsplat.types.options import Noise
 from hushsplat.types.paths import orbit
-from hushsplat.types.rotations import matrix_from_quaternion, quaternion_from_matrix, slerp
+from hushsplat.types.rotations import level_axes, matrix_from_quaternion, quaternion_from_matrix, slerp
 from hushsplat.types.track import Track
 
 STOPS = 24  # candidates by which a tour may go around something

@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float, Float64, Int
 from numpy import ndarray as Array
 
-from hushsplat.types.framing import surfaces
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.morton import morton_codes
+from hushsplat.types.surfaces import surfaces
 
 SUBJECT_POINTS = 3_000  # places of detail: what should be seen
 

@@ -15,10 +15,12 @@ from hushsplat.home.proxy import fewer, spread_points
 from hushsplat.home.seen import Seen, border, extent
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError
-from hushsplat.types.framing import guess_camera, importance, scene_bulk, up_direction
+from hushsplat.types.framing import guess_camera
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.options import Noise, RenderOptions
 from hushsplat.types.rotations import normalized
+from hushsplat.types.surfaces import importance, scene_bulk, without_sky
+from hushsplat.types.up import up_direction
 
 # All numbers are ours, set by looking at contact sheets of ten real scenes (benchmarks/home_camera.py).
 PIXELS = 96 * 64  # of a small picture
@@ -70,7 +72,7 @@ PLACE_SCORE = 0.7  # a place scores at least this share of home's
 
 # A lone object is seen whole from afar. Share of border pixels that may be hit, and share of what is near the middle
 # that is seen from outside at least: a house shows less. Where nearly all is seen, a few floaters do no harm.
-LONE = ((0.03, 0.3), (0.1, 0.7))
+LONE = ((0.03, 0.15), (0.1, 0.7))
 LONE_SUBJECT = 0.6  # of the detail: where less of it is seen from outside, it may be that of a room,
 ENCLOSED = 0.7  # where, from within, more than this share above the horizon is hit to all sides,
 ENCLOSED_DEPTH = 0.2  # at this many radii of the bulk or more,
@@ -149,16 +151,16 @@ class Search:
         upward = up_direction(gaussians, up)
         lens = guess_camera(gaussians.take(np.arange(0)), width, height, upward, fov_y_deg)  # checks the size
         drawing = engine(on) if isinstance(on, str) else on
-        return Search(gaussians, lens, upward, drawing, options or RenderOptions())._without_floaters()
+        return Search(gaussians, lens, upward, drawing, options or RenderOptions())._without_surroundings()
 
-    def _without_floaters(self) -> Search:
-        """The same without the few Gaussians far away, if what is left is a lone object."""
-        away = np.linalg.norm(self.gaussians.means - self.middle, axis=1) > FLOATER_RADII * self.radius
-        if not 0 < away.sum() < FLOATER_SHARE * len(away):
-            return self
-        if self._at_border(self._around()) > FLOATER_BORDER:
-            return self
-        kept = self.gaussians.take(np.flatnonzero(~away))
+    def _without_surroundings(self) -> Search:
+        """The same without a sky, or the few Gaussians far away, if what is left is a lone object."""
+        kept = without_sky(self.gaussians)
+        if len(kept) == len(self.gaussians):
+            away = np.linalg.norm(self.gaussians.means - self.middle, axis=1) > FLOATER_RADII * self.radius
+            if not 0 < away.sum() < FLOATER_SHARE * len(away) or self._at_border(self._around()) > FLOATER_BORDER:
+                return self
+            kept = self.gaussians.take(np.flatnonzero(~away))
         without = Search(kept, self.lens, self.up, self.engine, self.options)
         return without if without._ends_within(without._around()) else self
 
@@ -256,16 +258,25 @@ class Search:
         return self._visible_from_outside(around, self.subject) > LONE_SUBJECT or not self._is_room()
 
     def _is_room(self) -> bool:
-        """Whether somewhere about the middle walls are seen to all sides."""
-        steps = [np.zeros(3), *(0.4 * way for way in self._ways([0.0], 4))]
-        eyes = [self.middle + self.radius * (step + rise * self.up) for rise in (0.0, 0.25) for step in steps]
-        return any(all(self._is_walled(self.look(eye, eye + way)) for way in self._ways([0.0], 3)) for eye in eyes)
+        """Whether somewhere about the middle, or that of a half, walls are seen to all sides."""
+        middles = [(self.middle, self.radius), *((middle, self.radius / 2) for middle in self._halves())]
+        return any(self._has_walls_about(middle, radius) for middle, radius in middles)
 
-    def _is_walled(self, seen: Seen) -> bool:
-        """Whether a level look ends everywhere above the horizon at something that is neither near nor fog."""
-        above = slice(None, len(seen.hit) // 2)
-        wall = seen.hit & (seen.size_px < FOG_PX) & (seen.depth > ENCLOSED_DEPTH * self.radius)
-        return bool(wall[above].mean() > ENCLOSED)
+    def _has_walls_about(self, middle: Float64[Array, " 3"], radius: float) -> bool:
+        """Whether walls are seen to all sides from this point or from about it."""
+        steps = [np.zeros(3), *(0.4 * way for way in self._ways([0.0], 4))]
+        eyes = [middle + radius * (step + rise * self.up) for rise in (0.0, 0.25) for step in steps]
+        ways = self._ways([0.0], 3)
+        return any(all(_is_walled(self.look(eye, eye + way), radius) for way in ways) for eye in eyes)
+
+    def _halves(self) -> list[Float64[Array, " 3"]]:
+        """The middles of the two halves of the subject, cut across its longest side: rooms beside each other."""
+        points = self.subject[:3].T
+        if len(points) == 0:
+            return []
+        along = points[:, int(np.argmax(np.ptp(np.percentile(points, [5, 95], axis=0), axis=0)))]
+        lower = along < np.median(along)
+        return [np.median(half, axis=0) for half in (points[lower], points[~lower]) if len(half)]
 
     def _visible_from_outside(self, around: Sequence[Seen], points: Float64[Array, "4 n"]) -> float:
         """The share of points that any of these sees."""
@@ -396,6 +407,13 @@ class Search:
             seen = self.look(target + distance * way, target)
         clear = 1.1 * self.options.near + self.radius  # the near plane shall not cut it, however small it is then
         return seen if seen.distance >= clear else self.look(seen.target + clear * way, seen.target)
+
+
+def _is_walled(seen: Seen, radius: float) -> bool:
+    """Whether a level look ends everywhere above the horizon at something that is neither near nor fog."""
+    above = slice(None, len(seen.hit) // 2)
+    wall = seen.hit & (seen.size_px < FOG_PX) & (seen.depth > ENCLOSED_DEPTH * radius)
+    return bool(wall[above].mean() > ENCLOSED)
 
 
 def _half_sharp_px(drawn: Sequence[Seen]) -> float:

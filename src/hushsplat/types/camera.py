@@ -43,6 +43,11 @@ class Camera:
     cy: float
     world_from_camera: Float64[Array, "4 4"]
 
+    def __repr__(self) -> str:
+        degrees = math.degrees(2 * math.atan(0.5 * self.height / self.fy))
+        at = ", ".join(f"{value:.4g}" for value in np.asarray(self.world_from_camera)[:3, 3])
+        return f"Camera({self.width}×{self.height}, {degrees:.4g}° from top to bottom, at {at})"
+
     def __post_init__(self) -> None:
         if not (1 <= self.width <= MAX_SIDE_PX and 1 <= self.height <= MAX_SIDE_PX):
             raise CameraError(f"a picture of {self.width}×{self.height} px is outside 1..{MAX_SIDE_PX} px a side.")

@@ -1,63 +1,26 @@
-"""A camera for a scene that comes without one: guess the up axis, then choose a viewpoint."""
+"""A camera for a scene that comes without one, chosen without drawing."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Float64
+from jaxtyping import Float64
 from numpy import ndarray as Array
 
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import CameraError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.options import NEAR, RenderOptions
-from hushsplat.types.rotations import matrix_from_quaternion, normalized
+from hushsplat.types.rotations import level_axes
+from hushsplat.types.surfaces import scene_bulk, surfaces, thinned
+from hushsplat.types.up import up_direction
 
-# Files follow three conventions: -y (COLMAP and so 3DGS), y (graphics engines) and z (CAD); the others are for users.
-UP_AXES = {
-    "-y": (0.0, -1.0, 0.0),
-    "y": (0.0, 1.0, 0.0),
-    "z": (0.0, 0.0, 1.0),
-    "-z": (0.0, 0.0, -1.0),
-    "x": (1.0, 0.0, 0.0),
-    "-x": (-1.0, 0.0, 0.0),
-}
-MOST_GAUSSIANS = 50_000  # ours: a guess needs no more than this many
-# The search for a ground plane; ours, set on the files of seven real scenes and their levels of detail.
-PLANE_GAUSSIANS = 8_000
-PLANE_DIRECTIONS = 250  # over the hemisphere, about 9 degrees apart
-PLANE_BINS = 48  # along a direction, across the ball that is looked at
-PLANE_BALLS = (1.0, 1.5)  # radii of the balls, in radii of the bulk
-PLANE_SCORE = 0.1  # a ground plane scores 0.11 (flowers in grass) to 0.68; a figure without ground 0.08
-PLANE_CHANCE = 4.0  # over the count
-PLANE_LEAD = 1.25  # and so many times the next plane
-TILTED_DEG = 30.0  # COLMAP's -y is the first photograph's, and that may be tilted so much
-LEVEL_DEG = 10.0  # who has z up has levelled the scene
-OTHER_AXIS = 0.35  # what other planes count: the board of a sign is no ground
-# Where no plane stands out, as in rooms, whose surfaces are level or upright: by how much more they are so than chance.
-UPRIGHT_SCORE = 1.3  # a room (bonsai) has 1.5, a figure 1.17, flowers in grass 1.0
-UPRIGHT_CHANCE = 6.0  # over the root of the count: three deviations of what faces along a direction by chance
-UPRIGHT_LEAD = 1.1  # and so many times the axis'
-UPRIGHT_AS_GOOD = 0.96
-UPRIGHT_DEG = 45.0  # from the axis: walls are farther away
-SNAP_DEG = 6.0  # nearer to an axis than this it is the axis: files are often aligned, and planes are found to 5 degrees
-BINS = 20  # of the histograms of level surfaces along an axis
-END_BINS = 3
-# Ours, set by looking at seven files of five real scenes. Of all surfaces that face along the up axis, the largest bin
-# has 26 to 94 % where there is a floor; along the other axes at most 20 %. A lone figure (biker) has 13 % and falls to
-# the default. All seven come out right as they are. Turned to each of the three conventions, 17 of 21 do: a room with a
-# ceiling that has y up, and the figure with anything but -y up, come out wrong; then the user has to say.
-FLOOR_SHARE = 0.2
-# Of the spread of all surfaces, to the side to which it is less. Floors and ceilings have 0.73 to 1.2; the head of a
-# figure is as flat as a floor at the top, and has 0.39.
-FLOOR_SPREAD = 0.6
 SMALL_NEAR = 0.6  # radii of a scene: a near plane beyond this keeps one from coming near
-# The rest is set by eye on pictures of the same five scenes.
+# The rest is set by eye on pictures of five real scenes.
 DIRECTIONS = 16  # places around the target that are tried
 ELEVATION_DEG = 20.0
-BULK_PERCENT = 90.0  # of the detail is in the picture
 MARGIN = 1.1  # of the distance at which the bulk just fits
 STEPS = (1.0, 0.7, 0.5, 0.35)  # distances from the target that are tried, as shares of the one that shows all of it
 NEARER_COST = 1.0  # cost of standing at the target, as a share of the field of view; rooms are seen from inside
@@ -76,21 +39,6 @@ def guess_camera(gaussians: Gaussians, width: int, height: int, up: Any = None, 
     return Camera.look_at(eye, target, upward, width=width, height=height, fov_y_deg=fov_y_deg)
 
 
-def up_direction(gaussians: Gaussians, up: Any = None) -> Float64[Array, " 3"]:
-    """`up` as a unit vector: a direction of three numbers, a name of UP_AXES (or +x, +y, +z), or None for a guess."""
-    if up is None:
-        return find_up(gaussians)
-    if isinstance(up, str):
-        up = UP_AXES.get(up.removeprefix("+"), up)
-    try:
-        direction = np.array(up, dtype=np.float64)
-    except (TypeError, ValueError):
-        direction = np.zeros(0)
-    if direction.shape != (3,) or not np.isfinite(direction).all() or not np.linalg.norm(direction) > 1e-9:
-        raise CameraError(f"up must be one of {', '.join(UP_AXES)} or a direction of three finite numbers, got {up}.")
-    return normalized(direction)
-
-
 def _half_angle(width: int, height: int, fov_y_deg: float) -> float:
     """Radians from the middle of the picture to its nearest edge."""
     if not (0 < fov_y_deg < 180 and width >= 1 and height >= 1):
@@ -105,7 +53,7 @@ def _standpoint(
     directions = _directions(upward)
     if len(gaussians) == 0:
         return directions[0], np.zeros(3)
-    some = _thinned(gaussians)
+    some = thinned(gaussians)
     areas = some.opacities * np.pi * surfaces(some)[1] * (len(gaussians) / len(some))  # all of them by some
     target, radius = scene_bulk(gaussians)
     distance = MARGIN * radius / np.sin(half_angle)
@@ -115,223 +63,12 @@ def _standpoint(
     return places[int(np.argmin(costs))][1], target
 
 
-def scene_bulk(gaussians: Gaussians) -> tuple[Float64[Array, " 3"], float]:
-    """The middle of what a scene shows in detail, and the radius about it that holds most of that."""
-    if len(gaussians) == 0:
-        return np.zeros(3), 1.0
-    some = _thinned(gaussians)
-    means, weight = some.means.astype(np.float64), importance(some)
-    middle = np.array([_percentile(means[:, axis], weight, 50.0) for axis in range(3)])
-    return middle, max(_percentile(np.linalg.norm(means - middle, axis=1), weight, BULK_PERCENT), 1e-6)
-
-
 def fitting_near(gaussians: Gaussians, options: RenderOptions) -> RenderOptions:
     """The options; the near plane of 3DGS, if no other was asked for, comes nearer where it would cut a small scene."""
     _, radius = scene_bulk(gaussians)
     if options.near != NEAR or radius * SMALL_NEAR > NEAR:
         return options
     return replace(options, near=float(10.0 ** np.floor(np.log10(0.1 * radius))))  # the same for all levels of detail
-
-
-def guess_up(gaussians: Gaussians) -> str:
-    """`find_up` as --up takes it: a name of UP_AXES, or three numbers."""
-    upward = find_up(gaussians)
-    nearest = max(UP_AXES, key=lambda name: float(np.dot(UP_AXES[name], upward)))
-    is_axis = np.allclose(UP_AXES[nearest], upward, atol=1e-6)
-    return nearest if is_axis else " ".join(f"{value:.3f}" for value in upward)
-
-
-def find_up(gaussians: Gaussians) -> Float64[Array, " 3"]:
-    """The likeliest direction upwards: the normal of the ground where one stands out, otherwise an axis.
-
-    The ground is the plane near which most surface lies that faces along its normal, in the direction in which the
-    scene is thin. A Gaussian counts by opacity times area, which coarser levels of detail of a file keep.
-    """
-    if len(gaussians) == 0:
-        return np.array(UP_AXES["-y"])
-    some = _thinned(gaussians)
-    normal = _ground_normal(some)
-    axes = np.array(list(UP_AXES.values()))
-    if normal is None:
-        return _upright(some, np.array(UP_AXES[_axis_by_floor(some)]))
-    nearest = axes[np.argmax(np.abs(axes @ normal))]
-    if abs(nearest @ normal) > np.cos(np.radians(SNAP_DEG)):
-        normal = nearest
-    return _signed(some, normal)
-
-
-def _upright(some: Gaussians, axis: Float64[Array, " 3"]) -> Float64[Array, " 3"]:
-    """The axis, or a direction not far from it to which surfaces are much more often level or upright."""
-    sphere = _hemisphere(4 * PLANE_DIRECTIONS)
-    sphere = sphere * np.sign(sphere @ axis)[:, None]
-    directions = np.concatenate([axis[None], sphere[sphere @ axis > np.cos(np.radians(UPRIGHT_DEG))]])
-    ball = _Ball.of(some, PLANE_BALLS[-1])
-    scores = ball.upright_scores(directions)
-    best = int(np.argmax(scores))
-    # Of few Gaussians some direction always scores well by chance.
-    if scores[best] < max(UPRIGHT_SCORE + UPRIGHT_CHANCE / np.sqrt(ball.effective_count), UPRIGHT_LEAD * scores[0]):
-        return axis
-    as_good = (scores > UPRIGHT_AS_GOOD * scores[best]) & (directions @ directions[best] > np.cos(np.radians(20)))
-    return normalized(directions[as_good].mean(axis=0))  # the peak is broad, its middle is steadier than its top
-
-
-def _axis_by_floor(some: Gaussians) -> str:
-    """'-y' unless level surfaces show otherwise."""
-    y, z = _LevelSurfaces.of(some, np.eye(3)[1]), _LevelSurfaces.of(some, np.eye(3)[2])
-    if z.shares.max() > max(FLOOR_SHARE, 1.5 * y.shares.max()):
-        return "z"
-    low, high = y.shares[:END_BINS].sum(), y.shares[-END_BINS:].sum()
-    return "y" if low > max(1.5 * FLOOR_SHARE, 2 * high) and y.low_spread > FLOOR_SPREAD else "-y"
-
-
-def _signed(some: Gaussians, normal: Float64[Array, " 3"]) -> Float64[Array, " 3"]:
-    """The normal with the sign of its convention (-y, z, x), or the other one where the floor lies at the top."""
-    axis = int(np.argmax(np.abs(normal)))
-    upward = normal * np.sign(normal[axis]) * (-1.0 if axis == 1 else 1.0)
-    levels = _LevelSurfaces.of(some, upward)
-    low, high = levels.shares[:END_BINS].sum(), levels.shares[-END_BINS:].sum()
-    # A ceiling can be larger than its floor, and -z up is rare: there it takes more.
-    share, lead = (1.5 * FLOOR_SHARE, 2.0) if axis == 1 else (2.5 * FLOOR_SHARE, 4.0)
-    return -upward if high > max(share, lead * low) and levels.high_spread > FLOOR_SPREAD else upward
-
-
-def _ground_normal(some: Gaussians) -> Float64[Array, " 3"] | None:
-    """The normal of the plane that most surface lies on, None where no plane stands out."""
-    directions = np.concatenate([np.eye(3), _hemisphere(PLANE_DIRECTIONS)])
-    balls = [_Ball.of(some, radius) for radius in PLANE_BALLS]
-    scores = np.mean([ball.plane_scores(directions) for ball in balls], axis=0)
-    off_y, off_z = np.degrees(np.arccos(np.minimum(np.abs(directions[:, 1:]), 1))).T
-    near_y = np.interp(off_y, (TILTED_DEG, 1.5 * TILTED_DEG), (1.0, OTHER_AXIS))
-    near_z = np.interp(off_z, (LEVEL_DEG, 2 * LEVEL_DEG), (1.0, OTHER_AXIS))
-    scores = scores * np.maximum(near_y, near_z)
-    best = int(np.argmax(scores))
-    apart = np.abs(directions @ directions[best]) < np.cos(np.radians(30))
-    least = PLANE_SCORE + PLANE_CHANCE / balls[0].effective_count
-    if scores[best] < least or scores[best] < PLANE_LEAD * scores[apart].max():
-        return None
-    normal = directions[best]
-    for degrees in (6.0, 3.0, 1.5, 0.75):
-        first, second = level_axes(normal)
-        angle = np.arange(8)[:, None] * (np.pi / 4)
-        around = normal + np.tan(np.radians(degrees)) * (np.cos(angle) * first + np.sin(angle) * second)
-        tried = normalized(np.concatenate([normal[None], around]))
-        normal = tried[int(np.argmax(balls[-1].plane_scores(tried)))]
-    return normal
-
-
-@dataclass(frozen=True)
-class _Ball:
-    """The surfaces about the middle of a scene; the radius is 1."""
-
-    means: Float64[Array, "n 3"]
-    normals: Float64[Array, "n 3"]
-    weights: Float64[Array, " n"]  # opacity times area, their sum is 1
-    flatness: Float64[Array, " n"]  # 1 for a surfel, 0 for a needle or a ball
-
-    @staticmethod
-    def of(some: Gaussians, radius: float) -> _Ball:
-        """The surfaces within so many radii of the bulk."""
-        middle, bulk = scene_bulk(some)
-        means = (some.means - middle) / (radius * bulk)
-        inside = np.flatnonzero(np.linalg.norm(means, axis=1) <= 1)
-        inside = inside[:: max(1, len(inside) // PLANE_GAUSSIANS)]
-        normal, area = surfaces(some)
-        area = area[inside].astype(np.float64)
-        weights = some.opacities[inside] * np.minimum(area, np.percentile(area, 95))
-        flatness = np.ones(len(inside))
-        if not some.is_surfels:
-            thin, wide, _ = np.sort(some.scales[inside].astype(np.float64), axis=1).T
-            flatness = np.clip(1 - 2 * thin / wide, 0, 1)
-        weights = weights / max(weights.sum(), 1e-300)
-        return _Ball(means[inside], normal[inside].astype(np.float64), weights, flatness)
-
-    @property
-    def effective_count(self) -> float:
-        """How many Gaussians of equal weight would be as little subject to chance."""
-        weights = self.weights * self.flatness
-        return float(weights.sum() ** 2 / max(np.sum(weights**2), 1e-300)) + 1e-9
-
-    def plane_scores(self, directions: Float64[Array, "k 3"]) -> Float64[Array, " k"]:
-        """For each direction: the share of surface in its fullest slab that faces along it, over thickness."""
-        heights = self.means @ directions.T
-        facing = np.clip((np.abs(self.normals @ directions.T) - 0.5) / 0.4, 0, 1) * self.weights[:, None]
-        bins = np.clip(((heights + 1) * (PLANE_BINS / 2)).astype(np.int64), 0, PLANE_BINS - 1)
-        bins += np.arange(len(directions)) * PLANE_BINS
-        counts = np.bincount(bins.ravel(), facing.ravel(), PLANE_BINS * len(directions))
-        counts = counts.reshape(len(directions), PLANE_BINS)
-        thickness = heights.std(axis=0) / max(float(self.means.std(axis=0).mean()), 1e-12)
-        return (counts[:, 1:] + counts[:, :-1]).max(axis=1) / (0.4 + thickness)
-
-    def upright_scores(self, directions: Float64[Array, "k 3"]) -> Float64[Array, " k"]:
-        """For each direction: how much more often than by chance surfaces face along it and across it."""
-        cosines = np.abs(self.normals @ directions.T)
-        weights = self.weights * self.flatness
-        weights /= max(float(weights.sum()), 1e-300)
-        level = weights @ np.clip((cosines - 0.9) / 0.06, 0, 1) / 0.07  # by chance: cosines are uniform in 0..1
-        upright = weights @ np.clip((0.26 - cosines) / 0.08, 0, 1) / 0.22
-        return np.sqrt(level * upright)
-
-
-def _hemisphere(count: int) -> Float64[Array, "n 3"]:
-    """Directions that cover half a sphere evenly: a Fibonacci lattice."""
-    place = np.arange(count) + 0.5
-    z, angle = place / count, place * np.pi * (3 - np.sqrt(5))
-    flat = np.sqrt(1 - z * z)
-    return np.stack([flat * np.cos(angle), flat * np.sin(angle), z], axis=1)
-
-
-@dataclass(frozen=True)
-class _LevelSurfaces:
-    """Where along an axis the surfaces across it lie."""
-
-    shares: Float[Array, " bins"]  # of their area in even bins over the bulk of the scene
-    low_spread: float  # of those in the first END_BINS, across the axis, over the spread of all surfaces
-    high_spread: float  # of those in the last
-
-    @staticmethod
-    def of(some: Gaussians, axis: Float64[Array, " 3"]) -> _LevelSurfaces:
-        """The surfaces of the bulk of a scene."""
-        means = some.means.astype(np.float64)
-        low, high = np.percentile(means, [5, 95], axis=0)
-        inside = ((means >= low) & (means <= high)).all(axis=1)
-        normal, area = surfaces(some)
-        weight = some.opacities * np.minimum(area, np.percentile(area, 99))  # a sky dome is no floor
-        level = inside & (np.abs(normal @ axis) > 0.9)
-        heights = means @ axis
-        bottom, top = np.percentile(heights[inside] if inside.any() else heights, [0, 100])
-        top += 1e-9 * max(1.0, abs(top))  # a flat scene has a bin, too
-        counts, edges = np.histogram(heights[level], BINS, (bottom, top), weights=weight[level])
-        across = means @ np.stack(level_axes(axis), axis=1)
-        whole = np.maximum(_spread(across[inside], weight[inside]), 1e-30)
-        ends = (level & (heights < edges[END_BINS]), level & (heights >= edges[-1 - END_BINS]))
-        spreads = [float((_spread(across[end], weight[end]) / whole).min()) for end in ends]
-        return _LevelSurfaces(counts / max(float(counts.sum()), 1e-30), *spreads)
-
-
-def _spread(points: Float64[Array, "n 2"], weights: Float[Array, " n"]) -> Float64[Array, " 2"]:
-    """Standard deviations; 0 of nothing."""
-    if not weights.sum() > 0:
-        return np.zeros(2)
-    middle = np.average(points, axis=0, weights=weights)
-    return np.sqrt(np.average((points - middle) ** 2, axis=0, weights=weights))
-
-
-def surfaces(gaussians: Gaussians) -> tuple[Array, Array]:
-    """The direction in which each Gaussian is thinnest, and the product of its other two scales."""
-    rotations = matrix_from_quaternion(gaussians.rotations)
-    if gaussians.is_surfels:
-        return rotations[:, :, 2], gaussians.scales.astype(np.float64).prod(axis=1)
-    thinnest = gaussians.scales.argmin(axis=1)
-    normal = np.take_along_axis(rotations, thinnest[:, None, None], axis=2)[:, :, 0]
-    return normal, np.sort(gaussians.scales, axis=1)[:, 1:].astype(np.float64).prod(axis=1)
-
-
-def importance(gaussians: Gaussians) -> Array:
-    """How much each Gaussian counts: trainers put many small ones where the photographs look, large ones elsewhere."""
-    _, area = surfaces(gaussians)
-    if len(area) == 0:
-        return gaussians.opacities
-    return gaussians.opacities / np.maximum(area, np.percentile(area, 5) + 1e-30)
 
 
 def _blocked(means: Array, surfaces: Array, eye: Float64[Array, " 3"], target: Float64[Array, " 3"]) -> float:
@@ -352,22 +89,3 @@ def _directions(upward: Float64[Array, " 3"]) -> Float64[Array, "n 3"]:
     angle = 2 * np.pi * np.arange(DIRECTIONS)[:, None] / DIRECTIONS
     level = np.cos(angle) * first + np.sin(angle) * second
     return np.cos(np.radians(ELEVATION_DEG)) * level + np.sin(np.radians(ELEVATION_DEG)) * upward
-
-
-def level_axes(upward: Float64[Array, " 3"]) -> tuple[Float64[Array, " 3"], Float64[Array, " 3"]]:
-    """Two directions that span the horizon, the ones that `orbit` counts its angles from."""
-    first = normalized(np.cross(upward, np.eye(3)[np.argmin(np.abs(upward))]))
-    return first, np.cross(upward, first)
-
-
-def _thinned(gaussians: Gaussians) -> Gaussians:
-    """Every so many-th Gaussian, at most MOST_GAUSSIANS."""
-    step = -(-len(gaussians) // MOST_GAUSSIANS)
-    return gaussians.take(np.arange(0, len(gaussians), step)) if step > 1 else gaussians
-
-
-def _percentile(values: Array, weights: Array, percent: float) -> float:
-    """The value with this much of the weight below it."""
-    order = np.argsort(values)
-    total = np.cumsum(weights[order], dtype=np.float64)
-    return float(values[order[np.searchsorted(total, total[-1] * percent / 100)]])

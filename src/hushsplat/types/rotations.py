@@ -1,9 +1,9 @@
-"""Rotations as unit quaternions wxyz and as matrices; every function works on whole arrays of them."""
+"""Directions, and rotations as unit quaternions wxyz and as matrices; functions work on whole arrays of them."""
 
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 from numpy import ndarray as Array
 
 SLERP_LINEAR_BELOW = 1e-8  # rad: below this sin(angle) carries no digits and the straight line is the arc
@@ -75,3 +75,17 @@ def nearest_rotation(matrices: Float[Array, "*batch 3 3"]) -> Float[Array, "*bat
     handedness = np.linalg.det(left @ right)
     left = np.concatenate([left[..., :2], left[..., 2:] * handedness[..., None, None]], axis=-1)
     return left @ right
+
+
+def level_axes(upward: Float64[Array, " 3"]) -> tuple[Float64[Array, " 3"], Float64[Array, " 3"]]:
+    """Two directions that span the horizon, the ones that `orbit` counts its angles from."""
+    first = normalized(np.cross(upward, np.eye(3)[np.argmin(np.abs(upward))]))
+    return first, np.cross(upward, first)
+
+
+def hemisphere(count: int) -> Float64[Array, "n 3"]:
+    """Directions that cover half a sphere evenly: a Fibonacci lattice."""
+    place = np.arange(count) + 0.5
+    z, angle = place / count, place * np.pi * (3 - np.sqrt(5))
+    flat = np.sqrt(1 - z * z)
+    return np.stack([flat * np.cos(angle), flat * np.sin(angle), z], axis=1)

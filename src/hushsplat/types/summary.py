@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy import ndarray as Array
 
-from hushsplat.types.framing import guess_up
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.up import guess_up
 
 PERCENTILES = (1, 25, 50, 75, 99)
 HISTOGRAM_BINS = 24
@@ -33,7 +33,7 @@ class SceneSummary:
     sh_degree: int
     has_payload: bool
     antialiased: bool  # trained with Mip-Splatting's screen-space filter
-    up: str  # a guess, see hushsplat.types.framing
+    up: str  # a guess, see hushsplat.types.up
     bounds: tuple[tuple[float, ...], tuple[float, ...]] | None  # lowest and highest x, y, z; None if empty
     bulk: tuple[tuple[float, ...], tuple[float, ...]] | None  # the same without the outermost 1 % at each end
     sizes: Distribution | None  # largest standard deviation of each Gaussian; the histogram is of its log10
@@ -41,11 +41,16 @@ class SceneSummary:
     bytes_in_memory: int
 
 
-def summarize(gaussians: Gaussians) -> SceneSummary:
-    """Count, kind, bounds, sizes and opacities of a scene."""
+def bytes_in_memory(gaussians: Gaussians) -> int:
+    """Of all arrays of a scene."""
     arrays = [gaussians.means, gaussians.scales, gaussians.rotations, gaussians.opacities, gaussians.sh]
     if gaussians.payload is not None:
         arrays.append(gaussians.payload)
+    return sum(array.nbytes for array in arrays)
+
+
+def summarize(gaussians: Gaussians, framing: Gaussians | None = None) -> SceneSummary:
+    """Count, kind, bounds, sizes and opacities; up is guessed by `framing`, another level of detail of the scene."""
     empty = len(gaussians) == 0
     sizes = gaussians.scales.max(axis=1, initial=0)
     return SceneSummary(
@@ -54,12 +59,12 @@ def summarize(gaussians: Gaussians) -> SceneSummary:
         sh_degree=gaussians.sh_degree,
         has_payload=gaussians.payload is not None,
         antialiased=gaussians.antialiased,
-        up=guess_up(gaussians),
+        up=guess_up(gaussians if framing is None else framing),
         bounds=None if empty else _box(gaussians.means, 0.0),
         bulk=None if empty else _box(gaussians.means, 1.0),
         sizes=None if empty else _distribution(sizes, np.log10(np.maximum(sizes, 1e-30))),
         opacities=None if empty else _distribution(gaussians.opacities, gaussians.opacities, (0.0, 1.0)),
-        bytes_in_memory=sum(array.nbytes for array in arrays),
+        bytes_in_memory=bytes_in_memory(gaussians),
     )
 
 

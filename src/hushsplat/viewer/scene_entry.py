@@ -17,10 +17,12 @@ from hushsplat.io.captures.photographs import load_photograph
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import View
 from hushsplat.types.errors import HushsplatError, ViewError
-from hushsplat.types.framing import fitting_near, scene_bulk, up_direction
+from hushsplat.types.framing import fitting_near
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.levels import Levels
 from hushsplat.types.options import NEAR, Noise, RenderOptions
+from hushsplat.types.surfaces import scene_bulk
+from hushsplat.types.up import up_direction
 from hushsplat.viewer.encoding import jpeg
 
 SIZE, FOV_Y_DEG = (800, 532), 50.0  # of the pictures that places are chosen by
@@ -47,7 +49,6 @@ class SceneEntry:
         radius: of what the scene shows in detail, world units.
         places: the first is where a page begins.
         near: plane, world units.
-        levels: of detail, for moving cameras; None: there are none.
         photographs: of the first places, if they are those of a capture.
         thumbnails: of places, JPEG, as far as they were asked for.
     """
@@ -60,7 +61,6 @@ class SceneEntry:
     radius: float
     places: tuple[Place, ...]
     near: float = NEAR
-    levels: Levels | None = None
     photographs: tuple[View, ...] = ()
     thumbnails: dict[int, bytes] = field(default_factory=dict)
 
@@ -107,14 +107,16 @@ class SceneEntry:
         if not isinstance(self.engine, CpuEngine):
             raise ViewError(f"the {self.engine.name} engine draws no levels of detail.")
         levels = Levels.of(self.gaussians, on_leaf)
-        scene = self.engine.upload(levels.gaussians, options, levels.group).showing(levels.finest)
-        return replace(self, gaussians=levels.scene, scene=scene, levels=levels)
+        return replace(self, gaussians=levels.scene, scene=self.engine.upload_levels(levels, options))
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether moving cameras may see coarser levels of detail."""
+        return isinstance(self.scene, CpuScene) and self.scene.levels is not None
 
     def scene_at(self, camera: Camera, spacing_px: float) -> Scene:
         """What is drawn while the camera moves: where there are levels, only as much detail as is seen."""
-        if self.levels is None or spacing_px <= 0 or not isinstance(self.scene, CpuScene):
-            return self.scene
-        return self.scene.showing(self.levels.seen_by(camera, spacing_px))
+        return self.scene.seen_by(camera, spacing_px) if isinstance(self.scene, CpuScene) else self.scene
 
     def thumbnail(self, index: int, options: RenderOptions) -> bytes:
         """A small picture of what is seen from a place, drawn once."""
@@ -159,7 +161,7 @@ class SceneEntry:
         every = -(-len(self.gaussians) // INSIDE_GAUSSIANS) or 1
         some = self.gaussians.take(np.arange(0, len(self.gaussians), every))
         some = replace(some, scales=some.scales * np.float32(every**0.5))
-        proxy = replace(self, gaussians=some, scene=self.engine.upload(some, options), levels=None)
+        proxy = replace(self, gaussians=some, scene=self.engine.upload(some, options))
         far = proxy.surroundings(self.places[0].camera.position, INSIDE_NEAR * self.radius, options)
         return bool((far < INSIDE_RADII * self.radius).mean() > INSIDE_SHARE)
 

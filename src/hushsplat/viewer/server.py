@@ -85,7 +85,7 @@ class Server:
 
     async def refine(self, entry: SceneEntry) -> None:
         """Go on with another level of detail of the scene."""
-        message = {"type": "refined", "gaussians": len(entry.gaussians), "levels": entry.levels is not None}
+        message = {"type": "refined", "gaussians": len(entry.gaussians), "levels": entry.has_levels}
         await asyncio.gather(*(session.send(message) for session in self._replace(entry)))
 
     def _replace(self, entry: SceneEntry) -> list[Session]:

@@ -211,7 +211,7 @@ class Session:
         return renderer
 
     def _new_pace(self) -> Pace:
-        return Pace(has_levels=self.entry.levels is not None)
+        return Pace(has_levels=self.entry.has_levels)
 
     @property
     def rests(self) -> bool:

@@ -19,7 +19,7 @@ from hushsplat.io.eyenavgs import read_eyenavgs
 from hushsplat.io.scenes.scene import MAGIC, load
 from hushsplat.io.tracks import track_from_json, track_json
 from hushsplat.types.errors import HushsplatError, TrackError, ViewError
-from hushsplat.types.summary import summarize
+from hushsplat.types.summary import bytes_in_memory
 from hushsplat.viewer.backdrop import read_environment
 from hushsplat.viewer.connections import SLOW_S, SLOWEST_BYTES_PER_S
 from hushsplat.viewer.scene_entry import SceneEntry
@@ -114,7 +114,7 @@ def _read_scene(path: Path, name: str, service: RenderService) -> SceneEntry:
         path = path.rename(path.with_suffix(".splat"))
     try:
         gaussians = load(path)
-        needed = ENGINE_COPIES * summarize(gaussians).bytes_in_memory
+        needed = ENGINE_COPIES * bytes_in_memory(gaussians)
         entry = SceneEntry.of(gaussians, name, service.entry.engine, service.options.render)
         service.memory.pin(entry, needed, name)
         return entry

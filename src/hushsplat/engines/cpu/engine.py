@@ -19,6 +19,7 @@ from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError, SceneError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.image import Image
+from hushsplat.types.levels import Levels
 from hushsplat.types.observation import Observation, Visibility
 from hushsplat.types.options import Noise, RenderOptions
 
@@ -32,6 +33,7 @@ class CpuScene(GaussianScene):
 
     native: _engine.Scene = field(repr=False)
     shown: UInt8[Array, " groups"] | None = field(default=None, repr=False)  # groups that are drawn; None: all
+    levels: Levels | None = field(default=None, repr=False)  # of detail, that the groups are; None: there are none
 
     @property
     def bytes(self) -> int:
@@ -41,6 +43,12 @@ class CpuScene(GaussianScene):
     def showing(self, shown: UInt8[Array, " groups"]) -> CpuScene:
         """The same scene with only these groups, 1 for each that is drawn."""
         return replace(self, shown=shown)
+
+    def seen_by(self, camera: Camera, spacing_px: float) -> CpuScene:
+        """Where there are levels, the same scene with Gaussians about so far apart in the picture; 0: as it is."""
+        if self.levels is None or spacing_px <= 0:
+            return self
+        return self.showing(self.levels.seen_by(camera, spacing_px))
 
 
 class CpuEngine:
@@ -70,6 +78,10 @@ class CpuEngine:
             raise SceneError(f"{error}; remove those Gaussians first.") from None
         native.antialiased = gaussians.antialiased
         return CpuScene(gaussians, native)
+
+    def upload_levels(self, levels: Levels, options: RenderOptions | None = None) -> CpuScene:
+        """A scene with its levels of detail; it shows the finest, `scene.seen_by(...)` coarser ones."""
+        return replace(self.upload(levels.gaussians, options, levels.group), shown=levels.finest, levels=levels)
 
     def with_payload(self, scene: CpuScene, payload: Float32[Array, "n 10"] | None) -> CpuScene:
         """The same scene with another payload."""

@@ -1,9 +1,8 @@
 // The camera of the page: where it is, how it is turned, and the point that it turns about.
 import * as V from "./vectors.js";
+import { Walls } from "./walls.js";
 
 const NEAREST_TO_POLE = 0.05; // rad: orbits end before they look straight along up
-
-const BEFORE_WALL = 0.9; // of the way to a wall
 
 export class Camera extends EventTarget {
   #orbit = null; // the distance that the eye had before a wall came, and the one it has
@@ -17,7 +16,7 @@ export class Camera extends EventTarget {
     this.radius = 1; // of the scene: the measure for all moves
     this.depth = null; // of the middle of the picture, as the server last saw it
     this.flight = null;
-    this.walls = null; // about a pivot
+    this.walls = null; // about a pivot, see walls.js
   }
 
   get right() { return this.rotation[0]; }
@@ -84,8 +83,10 @@ export class Camera extends EventTarget {
     if (this.#orbit?.at !== distance) this.#orbit = { wanted: distance, at: distance };
     const { wanted } = this.#orbit;
     this.#turn(yaw, pitch, this.pivot, false);
-    const offset = V.subtract(this.eye, this.pivot), allowed = Math.min(wanted, Math.max(BEFORE_WALL * this.#free(offset), this.walls?.near ?? 0));
-    this.eye = V.add(this.pivot, V.scale(V.normalized(offset), allowed));
+    const offset = V.subtract(this.eye, this.pivot);
+    const allowed = this.walls?.isAbout(this.pivot, this.radius) ? this.walls.allowed(offset, wanted) : wanted;
+    const pace = Walls.pace(Math.hypot(yaw, pitch));
+    this.eye = V.add(this.pivot, V.scale(V.normalized(offset), Math.min(distance * pace, Math.max(distance / pace, allowed))));
     this.#orbit = { wanted, at: this.distance };
     this.changed();
   }
@@ -93,23 +94,7 @@ export class Camera extends EventTarget {
   /** Whether walls about this pivot are known, or asked for. */
   get knowsWalls() {
     const { walls } = this, wanted = this.#orbit?.at === this.distance ? this.#orbit.wanted : this.distance;
-    return walls && V.length(V.subtract(walls.point, this.pivot)) < 1e-6 * (1 + this.radius) && walls.near <= 0.51 * wanted && walls.near >= 0.25 * wanted;
-  }
-
-  /** How far the first surface is from the pivot in a direction: on the faces of a cube, as the server has them. */
-  #free(direction) {
-    const { walls } = this;
-    if (!walls?.far || V.length(V.subtract(walls.point, this.pivot)) > 1e-6 * (1 + this.radius)) return Infinity;
-    const axis = [0, 1, 2].reduce((most, k) => (Math.abs(direction[k]) > Math.abs(direction[most]) ? k : most), 0);
-    const face = 2 * axis + (direction[axis] < 0 ? 1 : 0), size = Math.abs(direction[axis]) || 1;
-    const place = (k) => Math.min(walls.size - 1, Math.max(0, ((direction[(axis + k) % 3] / size + 1) / 2) * walls.size - 0.5));
-    const [column, row] = [place(1), place(2)], [left, top] = [Math.floor(column), Math.floor(row)];
-    let nearness = 0; // between the four cells about it, so that the eye does not jump
-    for (const [x, y] of [[left, top], [left + 1, top], [left, top + 1], [left + 1, top + 1]]) {
-      const far = walls.far[(face * walls.size + Math.min(y, walls.size - 1)) * walls.size + Math.min(x, walls.size - 1)];
-      if (far) nearness += ((1 - Math.abs(column - x)) * (1 - Math.abs(row - y))) / far;
-    }
-    return 1 / nearness; // infinite where nothing is
+    return walls?.isAbout(this.pivot, this.radius) && walls.near <= 0.51 * wanted && walls.near >= 0.25 * wanted;
   }
 
   /** Turn on the spot. */

@@ -50,17 +50,25 @@ export async function filesIn(folder) {
   return found;
 }
 
-/** The one scene of a dropped folder as a file: a scene in it, 3DGS's last iteration, or a SOG folder made one file. */
-export async function sceneOf(folder) {
-  const files = await filesIn(folder), named = (name) => files.find(({ path }) => path === name);
-  if (named("lod-meta.json")) throw new Error(`${folder.name}: is a streamed scene in many files; start the viewer with its name: hushsplat view ${folder.name}`);
-  if (named("meta.json")) return bundled(folder.name, files.filter(({ path }) => !path.includes("/")));
+/** The one scene of a dropped folder as a file. */
+export async function sceneOf(folder) { return sceneAmong(folder.name, await filesIn(folder), folder.name); }
+
+/** Several dropped files as one: the scene among them, or the files of a SOG folder. */
+export function sceneOfFiles(files) {
+  return sceneAmong("dropped files", files.map((file) => ({ path: file.name, file: async () => file })));
+}
+
+/** A scene of these files, 3DGS's last iteration, or a SOG folder made one file. */
+async function sceneAmong(name, files, folder = null) {
+  const named = (wanted) => files.find(({ path }) => path === wanted);
+  if (named("lod-meta.json")) throw new Error(`${name}: is a streamed scene in many files; start the viewer with its folder: hushsplat view ${folder ?? "FOLDER"}`);
+  if (named("meta.json")) return bundled(name, files.filter(({ path }) => !path.includes("/")));
   const scenes = files.filter(({ path }) => SCENES.test(path));
   const trained = scenes.map((one) => [Number(one.path.match(/^point_cloud\/iteration_(\d+)\/point_cloud\.ply$/)?.[1] ?? -1), one]).sort((a, b) => b[0] - a[0]);
   if (trained.length && trained[0][0] >= 0) return trained[0][1].file();
   if (scenes.length === 1) return scenes[0].file();
   const few = scenes.slice(0, 4).map(({ path }) => path).join(", ");
-  throw new Error(scenes.length ? `${folder.name}: has ${scenes.length} scenes; drop one of them: ${few}${scenes.length > 4 ? ", …" : ""}.` : `${folder.name}: this folder has no scene; ${EXPECTED}.`);
+  throw new Error(scenes.length ? `${name}: has ${scenes.length} scenes; drop one of them: ${few}${scenes.length > 4 ? ", …" : ""}.` : `${name}: ${folder ? "this folder has no scene" : "no scene is among them"}; ${EXPECTED}.`);
 }
 
 /** The files of a SOG folder as one .sog: a zip file without compression. */

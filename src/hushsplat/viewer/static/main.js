@@ -4,13 +4,14 @@ import { address, Connection } from "./connection.js";
 import { Controls, typing } from "./controls.js";
 import { download, trackInPng, upload } from "./files.js";
 import { fillHelp } from "./help.js";
-import { refusal, sceneOf } from "./kinds.js";
+import { refusal, sceneOf, sceneOfFiles } from "./kinds.js";
 import * as link from "./link.js";
 import { showError, note } from "./notes.js";
 import { Panel } from "./panel.js";
 import { Stage } from "./stage.js";
 import { Timeline } from "./timeline.js";
 import * as V from "./vectors.js";
+import { Walls } from "./walls.js";
 
 const $ = (id) => document.getElementById(id);
 const camera = new Camera();
@@ -111,10 +112,10 @@ connection.addEventListener("away", () => { $("offline").hidden = false; });
 // --- walls that the eye does not pass through while it turns about the pivot
 
 function askForWalls() {
-  camera.walls = { point: camera.pivot, near: camera.distance / 2, far: null }; // asked for
+  camera.walls = new Walls({ point: camera.pivot, near: camera.distance / 2 }); // asked for
   connection.send({ type: "walls", point: camera.pivot, near: camera.walls.near });
 }
-connection.addEventListener("walls", ({ detail: { point, near, size, far } }) => { camera.walls = { point, near, size, far }; });
+connection.addEventListener("walls", ({ detail }) => { camera.walls = new Walls(detail); });
 
 // --- places
 
@@ -284,9 +285,10 @@ addEventListener("drop", (event) => {
   event.preventDefault();
   dragDepth = 0;
   $("drop").hidden = true;
-  const entry = event.dataTransfer.items[0]?.webkitGetAsEntry?.();
-  if (entry?.isDirectory) return void sceneOf(entry).then(openFile).catch((error) => showError(error.message));
-  if (event.dataTransfer.files[0]) openFile(event.dataTransfer.files[0]);
+  const { items, files } = event.dataTransfer, entry = items[0]?.webkitGetAsEntry?.();
+  const scene = entry?.isDirectory ? sceneOf(entry) : files.length > 1 ? sceneOfFiles([...files]) : null;
+  if (scene) scene.then(openFile).catch((error) => showError(error.message));
+  else if (files[0]) openFile(files[0]);
 });
 
 // --- buttons and keys

@@ -300,15 +300,16 @@ export class Timeline {
       const box = rail.getBoundingClientRect();
       return this.track.start + ((event.clientX - box.left) / box.width) * this.span;
     };
-    const drag = (element, onMove, keys = false) => {
+    /** `grab` of where it begins gives what is moved: a place of time that stays under the hand, or nothing. */
+    const drag = (element, onMove, grab = null) => {
       element.addEventListener("pointerdown", (event) => {
         if (this.track.empty) return;
         event.stopPropagation();
         event.preventDefault();
         rail.focus({ preventScroll: true });
         rail.setPointerCapture(event.pointerId);
-        const move = (moved) => onMove(timeAt(moved));
-        if (keys) this.#remember();
+        const off = grab ? grab(timeAt(event)) - timeAt(event) : 0;
+        const move = (moved) => onMove(timeAt(moved) + off);
         this.heldSpan = this.span; // the rail keeps its measure while something moves on it
         move(event);
         rail.addEventListener("pointermove", move);
@@ -324,13 +325,17 @@ export class Timeline {
     drag(rail, (time) => this.seek(time));
     drag($("handle-a"), (time) => this.#setRange(0, time));
     drag($("handle-b"), (time) => this.#setRange(1, time));
-    this.dragKey = (element, index) => drag(element, (time) => {
-      this.chosen = index;
+    this.dragKey = (element) => drag(element, (time) => {
       const whole = this.range[1] >= this.track.end - 1e-6;
-      if (Math.abs(time - this.track.keys[index].time) > 0.004 * this.span) this.track.shift(index, time);
+      if (Math.abs(time - this.track.keys[this.chosen].time) > 0.004 * this.span) this.track.shift(this.chosen, time);
       if (whole) this.range[1] = this.track.end;
-      this.seek(this.track.keys[index].time);
-    }, true);
+      this.seek(this.track.keys[this.chosen].time);
+    }, (time) => { // a finger covers several marks: the nearest one
+      this.#remember();
+      const { keys } = this.track, away = (key) => Math.abs(key.time - time);
+      this.chosen = keys.reduce((best, key, index) => (away(key) < away(keys[best]) ? index : best), 0);
+      return keys[this.chosen].time;
+    });
     rail.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: -1 / 30, ArrowRight: 1 / 30, PageDown: -1, PageUp: 1, Home: -1e9, End: 1e9 }[event.key];
       if (step !== undefined) {
@@ -390,7 +395,7 @@ export class Timeline {
       mark.classList.toggle("dense", dense);
       mark.classList.toggle("chosen", index === this.chosen);
       mark.style.left = place(time);
-      if (!dense) this.dragKey(mark, index);
+      if (!dense) this.dragKey(mark);
       return [mark];
     }));
   }
