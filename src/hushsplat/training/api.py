@@ -75,9 +75,10 @@ class _Input:
         capture = self.capture
         if not isinstance(capture, Capture):
             capture = load_capture(capture, images=self.images)  # type: ignore[arg-type]
-        photographs = load_photographs(capture, settings)
-        if self.scene is not None:
-            return plans_from_scene(_gaussians(self.scene), photographs, settings, joint)
+        gaussians = None if self.scene is None else _gaussians(self.scene)
+        photographs = load_photographs(capture, settings)  # last: it takes long
+        if gaussians is not None:
+            return plans_from_scene(gaussians, photographs, settings, joint)
         return plans_from_capture(capture, photographs, settings, joint)
 
     def _is_scene(self) -> bool:
