@@ -116,7 +116,7 @@ def test_end_to_end_and_again(
     psnr = {(row["scene"], row["method"]): row["psnr"] for row in zero_shot.rows}
     assert psnr["room", "paper-zero-shot"] != psnr["room, network of bonsai", "paper-zero-shot"]
     navigation = read_results(run / "navigation.json")
-    assert {"ss-1", "ss-4", "hush", "paper"} <= {row["method"] for row in navigation.rows}
+    assert {"ss-1", "ss-4", "hush", "paper", "svgf", "svgf-literal"} <= {row["method"] for row in navigation.rows}
     assert all(row["frames"] == 2 and "ssim" in row for row in navigation.rows)
     seeds = {row["method"]: row.get("seeds", 1) for row in navigation.rows}
     assert {name: seeds[name] for name in ("exact", "hush", "raw", "ss-1", "paper", "mean")} == {
@@ -139,7 +139,8 @@ def test_end_to_end_and_again(
         assert title in tables
     assert "32.12" in tables  # of bonsai in the paper
     assert re.search(r"\| paper \| \d+\.\d\d ± \d+\.\d\d \|", tables)
-    assert (run / "report.html").is_file()
+    page = (run / "report.html").read_text()
+    assert page.index("beside the paper") < page.index("32.12") < page.index("<footer>")
 
     done.clear()
     assert main(words) == 0

@@ -24,7 +24,7 @@ from hushsplat.evaluation.experiments import (
 )
 from hushsplat.evaluation.motions import named_track
 from hushsplat.evaluation.plan import EvaluationOptions, Task
-from hushsplat.evaluation.report import write_report
+from hushsplat.evaluation.report import table_html, write_report
 from hushsplat.evaluation.results import Results, Row, read_results, write_results
 from hushsplat.evaluation.runner import AvailableMetrics, evaluate, usable_metrics, versions
 from hushsplat.evaluation.shots import Method, SceneSource, Shot
@@ -54,7 +54,7 @@ from hushsplat.types.track import Track
 
 SOURCE = "room"  # the paper's source scene, where the dataset has it
 VANILLA_LABEL = "2dgs"  # the scene of stage 1, sorted by centres: the paper's reference
-STREAMED = ("mean", "exact", "raw", "st-taa", "svgf", "svgf-tuned", "paper", "paper-zero-shot")
+STREAMED = ("mean", "exact", "raw", "st-taa", "svgf", "svgf-literal", "svgf-tuned", "paper", "paper-zero-shot")
 STILL = ("mean", "st-taa", "svgf", "paper", "paper-zero-shot")
 TIMED = ("reference", "raw", "st-taa", "svgf", "paper", "paper-zero-shot", "hush")
 TIMED_CAMERAS = 6
@@ -132,7 +132,8 @@ class Reproduction:
         tables = comparisons(found, self.scenes)
         with atomic_write(self.folder / "tables.md") as temporary:
             temporary.write_text("\n".join(map(to_markdown, tables)), encoding="utf-8")
-        write_report(found, self.folder / "report.html")
+        top = f'<section class="beside"><h2>beside the paper</h2>{"".join(map(table_html, tables))}</section>'
+        write_report(found, self.folder / "report.html", top)
         return found
 
     def listed(self) -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ NAVIGATION = (
     "ss-4",
     "st-taa",
     "svgf",
+    "svgf-literal",
     "svgf-tuned",
     "paper",
     "paper-zero-shot",
