@@ -75,16 +75,16 @@ SIZES = {
         constants=(0.6, 0.8, 0.9, 0.95),
     ),
     "medium": Size(
-        "two hours a scene on two cores: width 800, 250,000 surfels, half of the steps of stage 4, in windows",
+        "two hours a scene on two cores: width 800, 250,000 surfels, fewer steps of stage 4, in windows",
         replace(
             _SMALL,
             stage1=_MEDIUM_STAGE1,
             stage2=Stage2(steps=500),
-            stage3=Stage3(steps=1_500),
-            stage4=Stage4(steps=8_000, window=(200, 144), lpips=0.0),
+            stage3=Stage3(steps=1_000),
+            stage4=Stage4(steps=6_000, window=(200, 144), lpips=0.0),
             width=800,
         ),
-        transfer_steps=2_000,
+        transfer_steps=1_500,
         width=800,
         # A pair of pictures of this size takes 8 s of LPIPS and 0.8 s of ColorVideoVDP, 64 samples of Ref. N take 2 s.
         samples=64,

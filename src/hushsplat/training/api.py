@@ -70,8 +70,8 @@ class _Input:
         if self._is_scene():
             if self.scene is not None or self.images is not None:
                 raise TrainingError(f"{_name(self.capture)}: is a scene; --scene and --images belong to a capture.")
-            gaussians = _gaussians(self.capture)  # type: ignore[arg-type]
-            return plans_from_scene(gaussians, made_up_photographs(gaussians, settings), settings, joint)
+            own = _gaussians(self.capture)  # type: ignore[arg-type]
+            return plans_from_scene(own, made_up_photographs(own, settings), settings, joint)
         capture = self.capture
         if not isinstance(capture, Capture):
             capture = load_capture(capture, images=self.images)  # type: ignore[arg-type]
