@@ -177,11 +177,10 @@ def joined(jobs: Sequence[DrawJob]) -> list[DrawJob | StreamsJob]:
             groups.setdefault((id(job.shot), job.noise, job.method.order, max(job.frames)), []).append(job)
         else:
             alone.append(job)
-    parts = [
-        tuple(group[start : start + METHODS_PER_JOB])
-        for group in groups.values()
-        for start in range(0, len(group), METHODS_PER_JOB)
-    ]
+    parts = []
+    for group in groups.values():
+        count = -(-len(group) // METHODS_PER_JOB)  # as few as needed, of nearly equal sizes
+        parts += [tuple(group[len(group) * i // count : len(group) * (i + 1) // count]) for i in range(count)]
     return [*alone, *(StreamsJob(part) if len(part) > 1 else part[0] for part in parts)]
 
 

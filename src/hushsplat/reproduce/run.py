@@ -300,7 +300,8 @@ class _Trained:
     def navigation(self, names: Sequence[str], name: str = "") -> list[Task]:
         """Methods of the stream on the scene that was trained for them."""
         methods = methods_of(names, self._scene, self._size.samples, [])
-        return track_tasks(self._shots(self._final, name), with_seeds(methods, self._seeds))
+        seeded = [m for method in methods for m in with_seeds([method], 1 if method.samples else self._seeds)]  # Ref. N
+        return track_tasks(self._shots(self._final, name), seeded)
 
     def sorted(self) -> list[Task]:
         """Methods in the order of centres, on the scene of stage 1."""
