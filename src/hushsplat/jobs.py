@@ -92,11 +92,16 @@ def run_jobs(
 def run_job(job: Job, folder: Path, threads: int) -> Outcome:
     """Run a job and store its outcome."""
     outcome = job.run(folder, threads)
+    store(job, folder, outcome)
+    return outcome
+
+
+def store(job: Job, folder: Path, outcome: Mapping[str, Any]) -> None:
+    """The outcome of a job, to be found by `stored`."""
     path = _outcome_path(job, folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as temporary:
         temporary.write_text(json.dumps(outcome, allow_nan=False), encoding="utf-8")
-    return outcome
 
 
 def stored(job: Job, folder: Path) -> Outcome | None:

@@ -16,8 +16,10 @@ from hushsplat import jobs
 from hushsplat.cli.evaluate import Evaluate, _for_scene, scene_names
 from hushsplat.cli.main import main
 from hushsplat.evaluation import draw_jobs
+from hushsplat.evaluation.draw_jobs import StreamsJob, joined
 from hushsplat.evaluation.experiments import (
-    SEARCHED,
+    CONSTANTS,
+    SIGMAS,
     FrameSelection,
     ablation_methods,
     best_of_searched,
@@ -33,7 +35,7 @@ from hushsplat.evaluation.plan import EvaluationOptions, Plan, Scores, Task
 from hushsplat.evaluation.results import read_results
 from hushsplat.evaluation.shots import Method, SceneSource, Shot
 from hushsplat.io.weights import default_weights
-from hushsplat.jobs import Processes, digest
+from hushsplat.jobs import Processes, digest, stored
 from hushsplat.scenes import scene_argument
 from hushsplat.spec.settings import PAPER, DenoiserSettings
 from hushsplat.synth import home_camera
@@ -42,6 +44,7 @@ from hushsplat.types.errors import EvaluationError
 from hushsplat.types.options import Noise
 from hushsplat.types.paths import orbit
 
+KINDS = ("heuristic", "constant")
 SCENE = SceneSource("synth:2k", None, "synth:2k")
 SMALL = ("--width", "48", "--height", "32", "--fps", "30", "--every", "5", "--frames", "2", "--quiet")
 
@@ -98,8 +101,12 @@ def test_still_rows_are_means_over_views() -> None:
 
 
 def test_of_the_searched_trusts_the_best_over_all_tracks_stay() -> None:
-    heuristic, constant = (list(labels) for labels in SEARCHED.values())
+    labels = [method.label for method in ablation_methods(scene_argument("synth:2k"), [])]
+    heuristic, constant = ([each for each in labels if each.startswith(f"trust {name}, ")] for name in KINDS)
     assert heuristic[0] == "trust heuristic, σ = 0.05" and "trust constant, t = 0.9" in constant
+    assert (len(heuristic), len(constant)) == (len(SIGMAS), len(CONSTANTS))
+    fewer = [method.label for method in ablation_methods(scene_argument("synth:2k"), [], "paper", (2.0,), ())]
+    assert [each for each in fewer if each.startswith("trust ")] == ["trust 1", "trust heuristic, σ = 2"]
     rows = [{"method": "full", "psnr": 30.0}]
     for first in (25.0, 22.0):  # the first is best on one track, the fourth on both together
         rows += [{"method": label, "psnr": {0: first, 3: 24.0}.get(n, 20.0)} for n, label in enumerate(heuristic)]
@@ -217,6 +224,39 @@ def test_means_over_seeds_have_a_confidence_interval(tmp_path: Path) -> None:
     ]
 
 
+def test_denoisers_that_share_noisy_frames_have_the_values_of_each_alone(tmp_path: Path) -> None:
+    shot, names = moving(), ("raw", "st-taa", "svgf", "paper-zero-shot", "hush")
+    methods = with_seeds(methods_of(names, scene_argument(SCENE.text), 0, []), 2)
+    options = EvaluationOptions(("psnr", "tpsnr"))
+    tasks = [Task(shot, method, shot.scored) for method in methods]
+    together = [one.values for one in Plan(tuple(tasks), options).run(tmp_path / "together", Processes(1))]
+    alone = [one.values for task in tasks for one in Plan((task,), options).run(tmp_path / "alone", Processes(1))]
+    assert together == alone
+    for path in (tmp_path / "alone" / "frames").rglob("*.png"):
+        assert path.read_bytes() == (tmp_path / "together" / path.relative_to(tmp_path / "alone")).read_bytes()
+
+    jobs = [job for jobs in Plan(tuple(tasks), options).draws for job in jobs]
+    bundles = [[part.method.name for part in job.parts] for job in joined(jobs) if isinstance(job, StreamsJob)]
+    assert bundles == [["st-taa", "svgf", "paper-zero-shot"]] * 2  # one for each noise; raw and hush take no stream
+    more = Plan((*tasks, Task(shot, Method("taa", "taa"), shot.scored)), options)
+    left = [job for jobs in more.draws for job in jobs if stored(job, tmp_path / "together") is None]
+    assert [job.method.name for job in left] == ["taa"]  # what was drawn together is known one by one
+
+
+def test_dear_metrics_are_of_the_first_noises_only() -> None:
+    shot = moving()
+    tasks = tuple(Task(shot, method, shot.scored) for method in with_seeds([Method("raw", "raw")], 3))
+    options = EvaluationOptions(("psnr", "cvvdp"), scored_seeds=1)
+    assert [len(jobs) for jobs in Plan(tasks, options).scores] == [1, 0, 0]
+    assert [len(jobs) for jobs in Plan(tasks, replace(options, scored_seeds=None)).scores] == [1, 1, 1]
+    values = {"psnr": [20.0] * len(shot.scored), "lpips": [0.5] * len(shot.scored)}
+    first = Scores(tasks[0], values, {"cvvdp": 7.0})
+    others = [Scores(task, {"psnr": [21.0] * len(shot.scored)}, {}) for task in tasks[1:]]
+    (row,), (series,) = track_rows("navigation", [first, *others])
+    assert (row["cvvdp"], row["lpips"], "cvvdp_ci95" in row, "lpips_ci95" in row) == (7.0, 0.5, False, False)
+    assert row["psnr_ci95"] > 0 and series["lpips"] == [0.5] * len(shot.scored)
+
+
 def test_scenes_of_one_name_are_named_by_their_folders() -> None:
     streamed = [f"data/{name}/lod-meta.json" for name in ("flowers", "wall")]
     assert scene_names([*streamed, "synth:1k", "demo:"]) == ["flowers", "wall", "synth:1k", "demo"]
@@ -293,10 +333,11 @@ def test_several_frame_rates_and_seeds_in_one_run(tmp_path: Path, capsys: pytest
     size = ("--width", "48", "--height", "32", "--frames", "3", "--metrics", "psnr", "gradient_energy", "tpsnr")
     assert main([*words, *size, "-o", str(output), "--workers", "1", "--quiet"]) == 0
     found = read_results(output)
-    assert [(row["method"], row["track"], row["fps"], row["seeds"]) for row in found.rows] == [
-        (name, f"walk, {fps} fps", fps, 2) for fps in (10, 30) for name in ("raw", "hush")
-    ]
-    assert all(row["psnr_ci95"] >= 0 and row["tpsnr"] > 0 and row["gradient_energy"] > 0 for row in found.rows)
+    assert [(row["method"], row["track"], row["fps"], row.get("seeds")) for row in found.rows] == [
+        (name, f"walk, {fps} fps", fps, seeds) for fps in (10, 30) for name, seeds in (("raw", 2), ("hush", None))
+    ]  # hush takes no noise
+    assert all(row["tpsnr"] > 0 and row["gradient_energy"] > 0 for row in found.rows)
+    assert all(row["psnr_ci95"] > 0 for row in found.rows[::2])
     assert found.rows[1]["psnr"] > found.rows[0]["psnr"] + 10  # hush
     assert "navigation at 30 frames a second: mean over 1 track" in capsys.readouterr().out
 

@@ -1,5 +1,6 @@
 """Photographs: free of distortion, resized with their cameras, as stored, and refused when damaged."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,16 @@ def test_undistorted_photograph_is_the_pinhole_picture(tmp_path, lens):
     assert difference.max() < 0.03 and difference.mean() < 0.003
     bent = np.abs(load_photograph(View("a", view.image_path, CAMERA))[0] - pinhole_picture(CAMERA))
     assert bent[covered].max() > 0.1  # the test can tell
+
+
+def test_each_camera_of_a_lens_has_its_own_remap(tmp_path):
+    """The remap of a lens is remembered: one of other intrinsics must not be taken for it."""
+    for name, camera in (("a", CAMERA), ("b", replace(CAMERA, fx=CAMERA.fx * 1.2, cx=CAMERA.cx + 9)), ("c", CAMERA)):
+        view = photographed(tmp_path / f"{name}.png", camera, LENSES[0])
+        covered = covered_pixels(view)
+        assert np.abs(load_photograph(view)[0] - pinhole_picture(camera))[covered].max() < 0.03
+        covered[:] = False  # the caller's own
+        assert covered_pixels(view).any()
 
 
 def test_pixels_outside_the_lens_are_reported():

@@ -1,6 +1,7 @@
 """A reproduction of two tiny captures end to end, its resumption, and the paper's numbers beside ours."""
 
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -58,6 +59,15 @@ def test_damaged_folder_is_refused(tiny: Size, tmp_path: Path, content: str, sai
         begun.check()
 
 
+def test_a_folder_is_bound_to_its_training_and_not_to_its_evaluation(tiny: Size, tmp_path: Path) -> None:
+    begun = Reproduction(tmp_path / "data", tmp_path / "run", tiny, ("room",), "room")
+    begun.check()
+    replace(begun, seeds=5, tracks=("orbit",), size=replace(tiny, every=7, samples=9)).check()
+    for size in (replace(tiny, transfer_steps=4), replace(tiny, training=replace(tiny.training, width=48))):
+        with pytest.raises(EvaluationError, match="was begun with another size; give the same"):
+            replace(begun, size=size).check()
+
+
 def test_end_to_end_and_again(
     tiny: Size, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,6 +78,7 @@ def test_end_to_end_and_again(
     (tmp_path / "data" / "notes").mkdir()  # no capture
     run = tmp_path / "run"
     words = ["reproduce", str(tmp_path / "data"), "-o", str(run), "--workers", "1", "--quiet", "--track", str(track)]
+    words += ["--seeds", "2"]
     assert main([*words, "--dry-run"]) == 0
     listed = capsys.readouterr().out.splitlines()
     assert listed[:4] == [
@@ -105,8 +116,21 @@ def test_end_to_end_and_again(
     psnr = {(row["scene"], row["method"]): row["psnr"] for row in zero_shot.rows}
     assert psnr["room", "paper-zero-shot"] != psnr["room, network of bonsai", "paper-zero-shot"]
     navigation = read_results(run / "navigation.json")
-    assert {"ss-1", "ss-4", "hush", "paper"} <= {row["method"] for row in navigation.rows}
+    assert {"ss-1", "ss-4", "hush", "paper", "svgf", "svgf-literal"} <= {row["method"] for row in navigation.rows}
     assert all(row["frames"] == 2 and "ssim" in row for row in navigation.rows)
+    seeds = {row["method"]: row.get("seeds", 1) for row in navigation.rows}
+    assert {name: seeds[name] for name in ("exact", "hush", "raw", "ss-1", "paper", "mean")} == {
+        "exact": 1,
+        "hush": 1,
+        "raw": 2,
+        "ss-1": 2,
+        "paper": 2,
+        "mean": 1,
+    }
+    in_navigation = {(row["scene"], row["method"]): row["psnr"] for row in navigation.rows}
+    for scene in ("bonsai", "room"):  # the source's network on every scene is drawn once
+        assert psnr[scene, "paper-zero-shot"] == in_navigation[scene, "paper-zero-shot"]
+    assert all(row["experiment"] == "zero-shot" and row["seeds"] == 2 for row in zero_shot.rows)
     ablation = read_results(run / "ablation.json")
     assert all("psnr" in row and "ssim" not in row for row in ablation.rows)
     tables = (run / "tables.md").read_text()
@@ -114,7 +138,9 @@ def test_end_to_end_and_again(
     for title in ("static", "navigation", "zero-shot", "ablation", "gate ablation", "after so many", "millisec", "gap"):
         assert title in tables
     assert "32.12" in tables  # of bonsai in the paper
-    assert (run / "report.html").is_file()
+    assert re.search(r"\| paper \| \d+\.\d\d ± \d+\.\d\d \|", tables)
+    page = (run / "report.html").read_text()
+    assert page.index("beside the paper") < page.index("32.12") < page.index("<footer>")
 
     done.clear()
     assert main(words) == 0
@@ -123,6 +149,8 @@ def test_end_to_end_and_again(
     assert "to do" not in capsys.readouterr().out.splitlines()[-10:]
     assert main([*words, "--source", "bonsai"]) == 2
     assert "was begun with another source; give the same, or choose another folder" in capsys.readouterr().err
+    assert main([*words, "--seeds", "0"]) == 2
+    assert "--seeds must be at least 1, got 0" in capsys.readouterr().err
     assert main([*words, "--scenes", "garden"]) == 2
     assert "garden: is no scene of" in capsys.readouterr().err
 
@@ -183,6 +211,7 @@ def test_sizes_are_the_papers_recipe() -> None:
     assert (size.only_stage4().stage4.steps, size.transfer().stage4.steps) == (15_000, 4_000)
     assert size.transfer().stage4.transfer and not size.only_stage4().stage4.transfer
     for each in SIZES.values():
+        assert each.frames is None and each.fps == 300  # whole tracks, at the paper's pace
         assert each.training.stage4.trust_loss == 0  # a single photometric loss
         assert each.training.stage4.gate_warmup < each.training.stage4.steps
         assert each.surfels().stage4.steps == 0 and each.only_stage4().stage3.steps == 0

@@ -27,7 +27,7 @@ from hushsplat.training.plans import plans_from_capture, plans_from_scene
 from hushsplat.training.runner import begin_run, read_run, run_stages
 from hushsplat.training.settings import PRESETS, Stage3, TrainSettings
 from hushsplat.training.stage import Plan
-from hushsplat.types.errors import TrainingError
+from hushsplat.types.errors import HushsplatError, TrainingError
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(hushsplat.__file__).parents[1])}
 PATIENCE_S = 300  # of a busy machine; nothing is timed
@@ -305,6 +305,21 @@ def test_what_is_wrong_with_photographs_is_said_at_once(capture: Path, tmp_path:
     Image.new("RGB", (50, 50)).save(broken / "images" / "01.png")
     assert "the photograph is 50×50 px, but its camera is of another shape" in said(broken)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("given", ["scene", "reference_scene", "start", "lpips"])
+def test_inputs_are_checked_before_photographs_are_read(
+    given: str, capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: object, **__: object) -> None:
+        raise AssertionError("a photograph was read")
+
+    monkeypatch.setattr("hushsplat.training.photographs.load_photograph", read)
+    missing = tmp_path / {"start": "no.safetensors", "lpips": "no.npz"}.get(given, "no.ply")
+    with pytest.raises(HushsplatError, match=rf"{missing.name}: "):
+        train(capture, tmp_path / "run", settings=tiny_settings(), **{given: missing})
+    with pytest.raises(AssertionError, match="a photograph was read"):  # the test can tell
+        train(capture, tmp_path / "run", settings=tiny_settings())
 
 
 def test_resuming_with_another_capture_is_refused(capture: Path, finished: tuple[Path, list[TrainProgress]]) -> None:

@@ -60,6 +60,8 @@ class Reproduce:
     all_views: Flag = False  # train on all views, as the paper on Tanks and Temples; every 8th is measured all the same
     images: MaybeText = None  # folder of the photographs in each capture, such as images_4
     lpips_weights: MaybePath = None  # VGG16 with the heads of LPIPS v0.1, a .npz; for the loss of stage 4 too
+    seeds: int = 3  # noises of the random methods along tracks: means and 95 % confidence intervals
+    keep: Flag = False  # keep all frames of the evaluation: more seeds or metrics later then compute only what is new
     workers: int = 0  # processes that evaluate; 0: one for each core
     cluster: MaybeText = None  # auto or HOST:PORT: on the nodes of a Ray cluster instead (docs/cluster.md)
     dry_run: Flag = False  # list the jobs, do nothing
@@ -79,6 +81,8 @@ class Reproduce:
         say(f"{self.output / 'tables.md'}, {self.output / 'report.html'}")
 
     def _plan(self) -> Reproduction:
+        if self.seeds < 1:
+            raise EvaluationError(f"--seeds must be at least 1, got {self.seeds}.")
         known = scenes_in(self.dataset, self.images)
         scenes = self.scenes or tuple(known)
         for name in (*scenes, *([] if self.source is None else [self.source])):
@@ -96,6 +100,8 @@ class Reproduce:
             self.track,
             self.images,
             None if self.lpips_weights is None else self.lpips_weights.absolute(),
+            self.seeds,
+            self.keep,
         )
 
     def _on_plan(self, stack: ExitStack) -> Callable[[str, int], Callable[[int], None]]:
@@ -106,4 +112,4 @@ class Reproduce:
         return on_plan
 
     def _command(self) -> str:
-        return f"hushsplat reproduce {self.dataset} -o {self.output} --size {self.size}"
+        return f"hushsplat reproduce {self.dataset} -o {self.output} --size {self.size} --seeds {self.seeds}"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
@@ -18,6 +19,7 @@ from hushsplat.evaluation.shots import Method, SceneSource, Shot
 from hushsplat.io.atomic import atomic_write
 from hushsplat.io.captures.capture import load_photograph
 from hushsplat.io.legend import BAR_HEIGHT, BAR_WIDTH, with_scale
+from hushsplat.jobs import store
 from hushsplat.methods import configure
 from hushsplat.scenes import scene_argument
 from hushsplat.spec.views import view_picture
@@ -28,6 +30,7 @@ from hushsplat.types.image import Image, to_bytes
 from hushsplat.types.metrics import psnr
 from hushsplat.types.options import Noise, RenderOptions
 
+Values = dict[str, list[float | None]]  # metric: one value for each frame
 EXPECTED = Method("expected", "expected")  # the target, stored like the frames of a method
 TEMPORAL_METRICS = ("tpsnr", "flicker")  # that also look at the frame before
 DRAWN_METRICS = ("psnr", "ssim", "gradient_energy", *TEMPORAL_METRICS)
@@ -36,6 +39,7 @@ VIEWS = ("trust_s", "frames_s", "gate", "motion", "variance", "ellipse")  # that
 PATHS = {f"{view}-{count}": (view, count) for count in (4, 64) for view in ("accumulated", "denoised", "composite")}
 BYTES_STORED = 16  # a pixel of a target, with its depth
 MOST_STORED_BYTES = 2**31  # of one shot; every job of longer ones draws the targets anew
+METHODS_PER_JOB = 6  # that share noisy frames: more would leave cores without work
 BLOCK = 64  # samples of `mean` that are drawn at once
 
 
@@ -47,14 +51,14 @@ class Drawing:
     scene: Scene
     options: RenderOptions
 
-    def stream(self, method: MethodLike, noise: Noise) -> Stream:
-        """A stream of one method."""
-        scene = self.engine.with_payload(self.scene, None) if method == "raw" else self.scene  # V0..V3: denoisers only
-        return Stream(self.engine, scene, [method], noise=noise, options=self.options)
+    def stream(self, *methods: MethodLike, noise: Noise) -> Stream:
+        """A stream of these methods, which see the same noisy frames."""
+        scene = self.engine.with_payload(self.scene, None) if methods == ("raw",) else self.scene  # denoisers only
+        return Stream(self.engine, scene, methods, noise=noise, options=self.options)
 
     def frame(self, method: MethodLike, camera: Camera, noise: Noise) -> Image:
         """One frame by itself."""
-        return self.stream(method, noise).step(camera).images[0].numpy()
+        return self.stream(method, noise=noise).step(camera).images[0].numpy()
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class DrawJob:
         """Where its frames are stored."""
         return [picture_path(folder, self.shot, self.method, frame) for frame in self.frames]
 
-    def run(self, folder: Path, threads: int) -> dict[str, list[float | None]]:
+    def run(self, folder: Path, threads: int) -> Values:
         """Each metric's values, one for each frame."""
         drawing = Drawing(*uploaded(self.shot.scene), RenderOptions(threads=threads, order=self.method.order))
         targets = Targets(self.shot, drawing, folder)
@@ -96,26 +100,33 @@ class DrawJob:
                 targets.store(frame)
                 save_frame(picture_path(folder, self.shot, EXPECTED, frame), targets.at(frame).color)
             return {}
-        values: dict[str, list[float | None]] = {metric: [] for metric in self.metrics}
-        previous: tuple[int, Float32[Array, "h w 3"]] | None = None
-        for frame, color in self._drawn(folder, drawing):
-            if frame in self.frames:
-                save_frame(picture_path(folder, self.shot, self.method, frame), color)
-                before = previous[1] if previous is not None and previous[0] == frame - 1 else None
-                for metric in self.metrics:
-                    values[metric].append(targets.compared(metric, frame, color, before))
-            previous = (frame, color)
-        return values
+        if not self.method.is_independent:
+            return drawn_together([self], folder, threads)[0]
+        scored = _Scored(self, targets, folder)
+        for frame, color in self._independent(drawing):
+            scored.add(frame, color)
+        return scored.values
 
-    def _drawn(self, folder: Path, drawing: Drawing) -> Iterator[tuple[int, Array]]:
-        """The scored frames and those before them that temporal metrics look at."""
-        return self._independent(drawing) if self.method.is_independent else self._streamed(folder, drawing)
+    @property
+    def configured(self) -> MethodLike:
+        """What a stream takes."""
+        return configure(
+            self.method.name, weights=self.weights if self.method.is_learned else None, settings=self.method.settings
+        )
+
+    def shown_views(self, frame: int) -> dict[str, str]:
+        """Intermediate results that reports show of this frame: name and view."""
+        if not self.method.is_learned:
+            return {}
+        shown = dict(zip(VIEWS, VIEWS, strict=True)) if frame == self.shot.showcase else {}
+        return shown | {name: view for name, (view, count) in PATHS.items() if count == frame + 1}
 
     def _independent(self, drawing: Drawing) -> Iterator[tuple[int, Array]]:
+        """The scored frames and those before them that temporal metrics look at."""
         needed = set(self.frames)
         if set(TEMPORAL_METRICS) & set(self.metrics) and not self.method.samples:  # Ref. N would take as long again
             needed |= {frame - 1 for frame in self.frames if frame > 0}
-        stream = None if self.method.samples else drawing.stream(self.method.name, self.noise)
+        stream = None if self.method.samples else drawing.stream(self.method.name, noise=self.noise)
         for frame in sorted(needed):
             camera = self.shot.cameras[frame]
             if stream is None:
@@ -124,27 +135,101 @@ class DrawJob:
                 stream.number = frame
                 yield frame, stream.step(camera).images[0].numpy().color
 
-    def _streamed(self, folder: Path, drawing: Drawing) -> Iterator[tuple[int, Array]]:
-        """Every frame of the shot up to the last one that is scored."""
-        weights = self.weights if self.method.is_learned else None
-        stream = drawing.stream(configure(self.method.name, weights=weights, settings=self.method.settings), self.noise)
-        for frame, camera in enumerate(self.shot.cameras[: max(self.frames) + 1]):
-            shown = dict(zip(VIEWS, VIEWS, strict=True)) if frame == self.shot.showcase else {}
-            shown |= {name: view for name, (view, count) in PATHS.items() if count == frame + 1}
-            with_views = self.method.is_learned and bool(shown)
-            image = stream.step(camera, with_views=with_views).images[0].numpy()
-            if with_views:
-                self._save_views(folder, image, shown)
-            yield frame, image.color
 
-    def _save_views(self, folder: Path, image: Image, shown: Mapping[str, str]) -> None:
-        for name, of in shown.items():
-            view = view_picture(image, of, self.method.settings)
-            color = view.color
-            if view.scale is not None:
-                bar = view.scale.bar(BAR_WIDTH, 3 * BAR_HEIGHT if view.scale.wheel else BAR_HEIGHT)
-                color = with_scale(color, view.scale.title, bar, view.scale.value)
-            save_frame(view_path(folder, self.shot, self.method, name), color)
+@dataclass(frozen=True)
+class StreamsJob:
+    """Jobs of several denoisers along one shot: each noisy frame is drawn once; outcomes are those of each alone."""
+
+    parts: tuple[DrawJob, ...]  # of one shot, noise, order and length
+
+    @property
+    def cost(self) -> int:
+        """Frames to draw, for a progress bar."""
+        return sum(part.cost for part in self.parts)
+
+    @property
+    def group(self) -> SceneSource:
+        """A worker keeps the scene that it drew last."""
+        return self.parts[0].group
+
+    @property
+    def takes_all_cores(self) -> bool:
+        """Several run side by side."""
+        return False
+
+    def files(self, folder: Path) -> list[Path]:
+        """Those of all parts."""
+        return [path for part in self.parts for path in part.files(folder)]
+
+    def run(self, folder: Path, threads: int) -> dict[str, Any]:
+        """Store the outcome of each part under its own name."""
+        for part, values in zip(self.parts, drawn_together(self.parts, folder, threads), strict=True):
+            store(part, folder, values)
+        return {}
+
+
+def joined(jobs: Sequence[DrawJob]) -> list[DrawJob | StreamsJob]:
+    """The same work, with denoisers of the same noisy frames together."""
+    alone: list[DrawJob | StreamsJob] = []
+    groups: dict[tuple[Any, ...], list[DrawJob]] = {}
+    for job in jobs:
+        if job.method.takes_noisy_frames:
+            groups.setdefault((id(job.shot), job.noise, job.method.order, max(job.frames)), []).append(job)
+        else:
+            alone.append(job)
+    parts = []
+    for group in groups.values():
+        count = -(-len(group) // METHODS_PER_JOB)  # as few as needed, of nearly equal sizes
+        parts += [tuple(group[len(group) * i // count : len(group) * (i + 1) // count]) for i in range(count)]
+    return [*alone, *(StreamsJob(part) if len(part) > 1 else part[0] for part in parts)]
+
+
+def drawn_together(jobs: Sequence[DrawJob], folder: Path, threads: int) -> list[Values]:
+    """Every frame of the shot up to the last one that is scored, by methods with a state; the values of each job."""
+    shot, noise, order = jobs[0].shot, jobs[0].noise, jobs[0].method.order
+    drawing = Drawing(*uploaded(shot.scene), RenderOptions(threads=threads, order=order))
+    targets = Targets(shot, drawing, folder)
+    stream = drawing.stream(*(job.configured for job in jobs), noise=noise)
+    scored = [_Scored(job, targets, folder) for job in jobs]
+    for frame, camera in enumerate(shot.cameras[: max(jobs[0].frames) + 1]):
+        shown = [job.shown_views(frame) for job in jobs]
+        images = stream.step(camera, with_views=[bool(views) for views in shown]).images
+        for job, one, handle, views in zip(jobs, scored, images, shown, strict=True):
+            image = handle.numpy()
+            if views:
+                _save_views(folder, job, image, views)
+            one.add(frame, image.color)
+    return [one.values for one in scored]
+
+
+class _Scored:
+    """The values of a job, frame by frame as they are drawn."""
+
+    def __init__(self, job: DrawJob, targets: Targets, folder: Path) -> None:
+        self._job, self._targets, self._folder = job, targets, folder
+        self._wanted = set(job.frames)
+        self._previous: tuple[int, Float32[Array, "h w 3"]] | None = None
+        self.values: Values = {metric: [] for metric in job.metrics}
+
+    def add(self, frame: int, color: Float32[Array, "h w 3"]) -> None:
+        """A frame that is scored is stored, too; others are what temporal metrics look back at."""
+        if frame in self._wanted:
+            save_frame(picture_path(self._folder, self._job.shot, self._job.method, frame), color)
+            known = self._previous is not None and self._previous[0] == frame - 1
+            before = self._previous[1] if known and self._previous is not None else None
+            for metric, values in self.values.items():
+                values.append(self._targets.compared(metric, frame, color, before))
+        self._previous = (frame, color)
+
+
+def _save_views(folder: Path, job: DrawJob, image: Image, shown: Mapping[str, str]) -> None:
+    for name, of in shown.items():
+        view = view_picture(image, of, job.method.settings)
+        color = view.color
+        if view.scale is not None:
+            bar = view.scale.bar(BAR_WIDTH, 3 * BAR_HEIGHT if view.scale.wheel else BAR_HEIGHT)
+            color = with_scale(color, view.scale.title, bar, view.scale.value)
+        save_frame(view_path(folder, job.shot, job.method, name), color)
 
 
 class Targets:

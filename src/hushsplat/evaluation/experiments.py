@@ -34,10 +34,7 @@ CONVERGENCE_FRAMES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 # Of the heuristic trust, and the constant ones: the best is searched on the scored tracks themselves.
 SIGMAS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 CONSTANTS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
-SEARCHED: dict[str, dict[str, dict[str, Any]]] = {
-    "trust heuristic": {f"trust heuristic, σ = {sigma:g}": {"trust": "heuristic", "sigma": sigma} for sigma in SIGMAS},
-    "trust constant": {f"trust constant, t = {t:g}": {"trust": "constant", "constant_trust": t} for t in CONSTANTS},
-}
+SEARCHED = ("trust heuristic", "trust constant")  # rows of a table: the best of those that begin so
 # StochasticSplats: samples by the depth of centres, whose mean is `reference`; the paper compares with that mean.
 SS = {"ss-1": 1, "ss-4": 4}  # name: samples a pixel
 OURS = ("paper", "paper-zero-shot", "temporal", "temporal-zero-shot", "hush")  # below the baselines of every table
@@ -187,7 +184,13 @@ def _method(name: str, reference_samples: int) -> Method:
     return Method(name, name, settings, samples=reference_samples if name == "mean" else 0)
 
 
-def ablation_methods(scene: NamedScene, notes: list[str], of: str = "temporal") -> list[Method]:
+def ablation_methods(
+    scene: NamedScene,
+    notes: list[str],
+    of: str = "temporal",
+    sigmas: Sequence[float] = SIGMAS,
+    constants: Sequence[float] = CONSTANTS,
+) -> list[Method]:
     """The full denoiser, temporal or paper, and one without each part; zero-shot where the scene has no payload."""
     name = drawn_by(of, scene.gaussians.payload is not None).name
     if name != of:
@@ -196,7 +199,8 @@ def ablation_methods(scene: NamedScene, notes: list[str], of: str = "temporal") 
     variants: dict[str, DenoiserSettings] = {
         "full": full,
         "trust 1": replace(full, trust="one"),
-        **{label: replace(full, **changes) for each in SEARCHED.values() for label, changes in each.items()},
+        **{f"trust heuristic, σ = {sigma:g}": replace(full, trust="heuristic", sigma=sigma) for sigma in sigmas},
+        **{f"trust constant, t = {t:g}": replace(full, trust="constant", constant_trust=t) for t in constants},
         "no spatial filter": replace(full, spatial_filter=False),
         **({"no smoothing": replace(full, smooth=False)} if full.smooth else {}),
         "no stabilisation": replace(full, stabilise=False),
@@ -226,7 +230,7 @@ def track_rows(experiment: str, scores: Sequence[Scores]) -> tuple[list[Row], li
         by_seed = [{**{metric: _mean(values) for metric, values in one.values.items()}, **one.video} for one in found]
         rows.append({"experiment": experiment, **head, "frames": len(task.frames), **extra, **_over_seeds(by_seed)})
         frames = {
-            metric: [_mean(values) for values in zip(*(one.values[metric] for one in found), strict=True)]
+            metric: [_mean(v) for v in zip(*(one.values[metric] for one in found if metric in one.values), strict=True)]
             for metric in found[0].values
         }
         series.append({**head, "frame": list(task.frames), **frames})
@@ -259,7 +263,8 @@ def still_rows(experiment: str, scores: Sequence[Scores]) -> list[Row]:
 def best_of_searched(rows: Sequence[Row], series: Sequence[Row], notes: list[str]) -> tuple[list[Row], list[Row]]:
     """Only the best of the heuristic and of the constant trusts, over all tracks; notes say what the others reached."""
     dropped: set[str] = set()
-    for name, labels in SEARCHED.items():
+    for name in SEARCHED:
+        labels = dict.fromkeys(row["method"] for row in rows if row["method"].startswith(f"{name}, "))
         reached = {label: _mean([row["psnr"] for row in rows if row["method"] == label]) for label in labels}
         known = {label: value for label, value in reached.items() if value is not None}
         if known:
@@ -289,7 +294,7 @@ def _over_seeds(by_seed: Sequence[Mapping[str, float | None]]) -> Row:
     for metric in METRICS:
         if metric not in by_seed[0]:
             continue
-        known = [value for value in (one[metric] for one in by_seed) if value is not None]
+        known = [value for value in (one.get(metric) for one in by_seed) if value is not None]
         row[metric] = _mean(known)
         if len(known) > 1:
             spread = float(np.std(known, ddof=1)) / np.sqrt(len(known))

@@ -62,7 +62,7 @@ class FrameJob:
         drawing = Drawing(*uploaded(self.scene), replace(self.options, threads=threads))
         learned = self.method in LEARNED
         method = configure(self.method, weights=self.weights, settings=self.settings) if learned else self.method
-        stream = drawing.stream(method, replace(self.noise, frame=self.noise.frame + self.first))
+        stream = drawing.stream(method, noise=replace(self.noise, frame=self.noise.frame + self.first))
         for camera, path in zip(self.cameras, self.files(folder), strict=True):
             color = stream.step(camera).images[0].numpy().color
             save_frame(path, with_label(color, self.label) if self.label else color)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
-from hushsplat.evaluation.draw_jobs import DRAWN_METRICS, EXPECTED, DrawJob
+from hushsplat.evaluation.draw_jobs import DRAWN_METRICS, EXPECTED, DrawJob, Values, joined
 from hushsplat.evaluation.perceptual import DISPLAY, LPIPS
 from hushsplat.evaluation.score_jobs import SCORED_METRICS, ScoreJob
 from hushsplat.evaluation.shots import Method, Shot
-from hushsplat.jobs import Executor, Job, digest, run_jobs
+from hushsplat.jobs import Executor, Job, digest, run_jobs, stored
 from hushsplat.methods import METHODS as KNOWN
 from hushsplat.spec.weights import DenoiserWeights
 from hushsplat.types.options import Noise
 
-Values = dict[str, list[float | None]]
 METRICS = (*DRAWN_METRICS, *SCORED_METRICS)  # results.METRIC_FIELDS
 FRAMES_PER_JOB = 10  # of methods whose frames are independent: small enough to distribute and to repeat
 SAMPLES_PER_JOB = 2048  # of Ref. N
@@ -42,6 +42,7 @@ class EvaluationOptions:
     # By scene; what is not there is drawn with the weights of the package.
     weights: Mapping[str, DenoiserWeights] = field(default_factory=dict)  # of methods with a payload
     zero_shot_weights: Mapping[str, DenoiserWeights] = field(default_factory=dict)  # of the others
+    scored_seeds: int | None = None  # LPIPS and ColorVideoVDP of so many noises only: they are dear; None: of all
 
 
 @dataclass(frozen=True)
@@ -89,12 +90,13 @@ class Plan:
     def run(self, folder: Path, executor: Executor, on_done: Callable[[int], None] = lambda cost: None) -> list[Scores]:
         """Do all jobs; what is done already in this folder is not done again."""
 
-        def run(groups: Sequence[Sequence[Job]]) -> list[list[Values]]:
-            outcomes = iter(run_jobs([job for group in groups for job in group], folder, executor, on_done))
-            return [[next(outcomes) for _ in group] for group in groups]
-
-        run([self.expected])  # first: the others are compared with them
-        drawn, scored = run(self.draws), run(self.scores)
+        run_jobs(self.expected, folder, executor, on_done)  # first: the others are compared with them
+        draws, scores = list(chain.from_iterable(self.draws)), list(chain.from_iterable(self.scores))
+        left = [job for job in draws if stored(job, folder) is None]
+        on_done(sum(job.cost for job in draws) - sum(job.cost for job in left))
+        run_jobs(joined(left), folder, executor, on_done)
+        drawn = _as_grouped(self.draws, run_jobs(draws, folder, executor))  # reads what is stored
+        scored = _as_grouped(self.scores, run_jobs(scores, folder, executor, on_done))
         return [
             _collected(task, drawn[index], self.scores[index], scored[index]) for index, task in enumerate(self.tasks)
         ]
@@ -113,6 +115,8 @@ class Plan:
         ]
 
     def _scores(self, task: Task, draws: Sequence[DrawJob]) -> list[ScoreJob]:
+        if self.options.scored_seeds is not None and task.method.seed >= self.options.scored_seeds:
+            return []
         drawn = digest(draws)
         jobs = []
         for metric in LPIPS:
@@ -124,6 +128,11 @@ class Plan:
         if "cvvdp" in self.options.metrics and not task.shot.is_still:
             jobs.append(ScoreJob(task.shot, task.method, task.frames, "cvvdp", None, drawn, self.options.display))
         return jobs
+
+
+def _as_grouped(groups: Sequence[Sequence[Job]], outcomes: Sequence[Values]) -> list[list[Values]]:
+    left = iter(outcomes)
+    return [[next(left) for _ in group] for group in groups]
 
 
 def _collected(task: Task, drawn: list[Values], scores: list[ScoreJob], scored: list[Values]) -> Scores:

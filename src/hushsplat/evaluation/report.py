@@ -86,11 +86,11 @@ def _section(found: Results, index: int) -> str:
     places = list(dict.fromkeys((asset["scene"], asset["track"]) for asset in found.assets))
     parts += [_wipe(found, place) for place in places[:1]]  # first something to look at
     tables = tables_of(found)
-    parts += [_table(table) for table in tables[:1]]
+    parts += [table_html(table) for table in tables[:1]]
     parts += [f'<p class="note">Not measured: {escape(reason)}.</p>' for reason in found.missing.values()]
     parts += [f'<p class="note">{escape(note)}</p>' for note in found.notes]
     if len(tables) > 1:
-        more = "".join(_table(table) for table in tables[1:])
+        more = "".join(table_html(table) for table in tables[1:])
         parts.append(f"<details><summary>{len(tables) - 1} more tables</summary>{more}</details>")
     parts.append(_plots(found))
     for place in places:
@@ -99,7 +99,8 @@ def _section(found: Results, index: int) -> str:
     return "".join(parts)
 
 
-def _table(table: Table) -> str:
+def table_html(table: Table) -> str:
+    """A table of the page."""
     head = "".join(f'<th class="{_side(i, table)}">{escape(column)}</th>' for i, column in enumerate(table.columns))
     lines = []
     for number, row in enumerate(table.rows):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hushsplat.methods import BLENDED, LEARNED
+from hushsplat.methods import ACTIVE, BLENDED, DENOISERS, LEARNED
 from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import View
@@ -67,7 +67,12 @@ class Method:
     @property
     def is_random(self) -> bool:
         """Another seed gives another picture."""
-        return self.name not in BLENDED
+        return self.name not in (*BLENDED, *ACTIVE)
+
+    @property
+    def takes_noisy_frames(self) -> bool:
+        """It denoises a stream: others along the same shot can share its noisy frames."""
+        return self.name in DENOISERS and not self.is_independent
 
     @property
     def is_learned(self) -> bool:

@@ -140,7 +140,7 @@ def _averages(rows: Sequence[Row], by: tuple[str, ...], title: str) -> Table:
     lines = []
     for method in methods:
         texts = [
-            FIGURES[figure].text(value) + _plus_minus(rows, figure, method)
+            FIGURES[figure].text(value) + plus_minus(rows, figure, method)
             for figure, value in zip(figures, means[method], strict=True)
         ]
         cells = [Cell(text, method in best[index]) for index, text in enumerate(texts)]
@@ -202,7 +202,7 @@ def mean_of(rows: Sequence[Row], figure: str, method: str) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def _plus_minus(rows: Sequence[Row], figure: str, method: str) -> str:
+def plus_minus(rows: Sequence[Row], figure: str, method: str) -> str:
     """Half of the 95 % confidence interval over seeds, of a mean over places with seeds of their own."""
     here = [row for row in rows if row["method"] == method and row.get(figure) is not None]
     known = [row[f"{figure}_ci95"] for row in here if row.get(f"{figure}_ci95") is not None]

@@ -20,11 +20,12 @@ from hushsplat.evaluation.experiments import (
     still_shots,
     track_shot,
     track_tasks,
+    with_seeds,
 )
 from hushsplat.evaluation.motions import named_track
 from hushsplat.evaluation.plan import EvaluationOptions, Task
-from hushsplat.evaluation.report import write_report
-from hushsplat.evaluation.results import Results, read_results, write_results
+from hushsplat.evaluation.report import table_html, write_report
+from hushsplat.evaluation.results import Results, Row, read_results, write_results
 from hushsplat.evaluation.runner import AvailableMetrics, evaluate, usable_metrics, versions
 from hushsplat.evaluation.shots import Method, SceneSource, Shot
 from hushsplat.evaluation.tables import to_markdown
@@ -53,7 +54,7 @@ from hushsplat.types.track import Track
 
 SOURCE = "room"  # the paper's source scene, where the dataset has it
 VANILLA_LABEL = "2dgs"  # the scene of stage 1, sorted by centres: the paper's reference
-STREAMED = ("mean", "exact", "raw", "st-taa", "svgf", "svgf-tuned", "paper", "paper-zero-shot")
+STREAMED = ("mean", "exact", "raw", "st-taa", "svgf", "svgf-literal", "svgf-tuned", "paper", "paper-zero-shot")
 STILL = ("mean", "st-taa", "svgf", "paper", "paper-zero-shot")
 TIMED = ("reference", "raw", "st-taa", "svgf", "paper", "paper-zero-shot", "hush")
 TIMED_CAMERAS = 6
@@ -73,11 +74,15 @@ class Reproduction:
     tracks: tuple[str, ...] = ("walk",)
     images: str | None = None  # folder of the photographs in each capture
     lpips: Path | None = None
+    seeds: int = 1  # noises of random methods along tracks, for confidence intervals
+    keep: bool = False  # all frames and outcomes of evaluation stay, for more seeds or metrics later
 
     def check(self) -> None:
-        """A folder that was begun with something else is refused; the first time, remember with what."""
+        """A folder that was trained otherwise is refused; the first time, remember how."""
         path = self.folder / "reproduce.json"
-        mine = json.loads(json.dumps({**asdict(self), "folder": None}, default=str))
+        trained = {"training": asdict(self.size.training), "transfer_steps": self.size.transfer_steps}
+        given = {name: getattr(self, name) for name in ("dataset", "scenes", "source", "images", "lpips")}
+        mine = json.loads(json.dumps({**given, "size": trained}, default=str))
         if not path.is_file():
             self.folder.mkdir(parents=True, exist_ok=True)
             with atomic_write(path) as temporary:
@@ -127,7 +132,8 @@ class Reproduction:
         tables = comparisons(found, self.scenes)
         with atomic_write(self.folder / "tables.md") as temporary:
             temporary.write_text("\n".join(map(to_markdown, tables)), encoding="utf-8")
-        write_report(found, self.folder / "report.html")
+        top = f'<section class="beside"><h2>beside the paper</h2>{"".join(map(table_html, tables))}</section>'
+        write_report(found, self.folder / "report.html", top)
         return found
 
     def listed(self) -> list[tuple[str, str]]:
@@ -169,13 +175,14 @@ class Reproduction:
         if experiment == "timing":
             return self._timed(command)
         tasks, options = self._tasks(experiment, before)
-        plan = digest((tasks, options))
+        taken = [one.protocol for one in before if (experiment, one.experiment) == ("zero-shot", "navigation")]
+        plan = digest((tasks, options, *(protocol.get("plan") for protocol in taken)))
         if self._path(experiment).is_file():
             known = read_results(self._path(experiment))
             if known.protocol.get("plan") == plan:
                 return known
         wanted = self._metrics(experiment)
-        return evaluate(
+        found = evaluate(
             experiment,
             tasks,
             options,
@@ -185,8 +192,13 @@ class Reproduction:
             missing=wanted.missing,
             notes=NOTES,
             executor=executor,
+            keep=self.keep,
             on_plan=lambda cost: on_plan(f"evaluating {experiment}", cost),
         )
+        if experiment == "zero-shot":
+            found = _with_navigation(found, next(one for one in before if one.experiment == "navigation"))
+            write_results(found, self._path(experiment))
+        return found
 
     def _metrics(self, experiment: str) -> AvailableMetrics:
         """Those of the size, as far as they can be computed here."""
@@ -210,15 +222,14 @@ class Reproduction:
             lpips_weights=self.lpips,
             weights={scene.name: scene.weights for scene in scenes},
             zero_shot_weights={scene.name: source for scene in scenes},
+            scored_seeds=1,
         )
-        if experiment == "zero-shot":  # the source's network on all, and the others' on the source
+        if experiment == "zero-shot":  # the others' networks on the source; the source's on all is in navigation
             reverse = [scene for scene in scenes if scene.name != self.source]
             at_source = next(scene for scene in scenes if scene.name == self.source)
             named = {f"{self.source}, network of {scene.name}": scene.weights for scene in reverse}
             options = replace(options, zero_shot_weights={**options.zero_shot_weights, **named})
-            tasks = [task for scene in scenes for task in scene.navigation(("paper", "paper-zero-shot"))]
-            tasks += [task for name in named for task in at_source.navigation(("paper-zero-shot",), name)]
-            return tasks, options
+            return [task for name in named for task in at_source.navigation(("paper-zero-shot",), name)], options
         if experiment == "navigation":
             return [task for scene in scenes for task in [*scene.navigation(STREAMED), *scene.sorted()]], options
         if experiment == "ablation":
@@ -253,7 +264,7 @@ class _Trained:
     """A trained scene, and the tasks on it."""
 
     def __init__(self, parent: Reproduction, name: str) -> None:
-        self.name, self._size, self._names = name, parent.size, parent.tracks
+        self.name, self._size, self._names, self._seeds = name, parent.size, parent.tracks, parent.seeds
         self._vanilla = parent.folder.absolute() / SURFELS / name / VANILLA
         self._final = parent.folder.absolute() / DENOISERS / name / FINAL
         self.weights = read_weights(self._final.parent / WEIGHTS)
@@ -289,16 +300,18 @@ class _Trained:
     def navigation(self, names: Sequence[str], name: str = "") -> list[Task]:
         """Methods of the stream on the scene that was trained for them."""
         methods = methods_of(names, self._scene, self._size.samples, [])
-        return track_tasks(self._shots(self._final, name), methods)
+        seeded = [m for method in methods for m in with_seeds([method], 1 if method.samples else self._seeds)]  # Ref. N
+        return track_tasks(self._shots(self._final, name), seeded)
 
     def sorted(self) -> list[Task]:
         """Methods in the order of centres, on the scene of stage 1."""
         methods = methods_of(("ss-1", "ss-4", "hush"), self._scene, 0, [])
-        return track_tasks(self._shots(self._vanilla), methods)
+        return track_tasks(self._shots(self._vanilla), with_seeds(methods, self._seeds))
 
     def ablation(self) -> list[Task]:
         """Without each part of the paper's denoiser."""
-        return track_tasks(self._shots(self._final), ablation_methods(self._scene, [], "paper"))
+        methods = ablation_methods(self._scene, [], "paper", self._size.sigmas, self._size.constants)
+        return track_tasks(self._shots(self._final), methods)
 
     def still(self, equal_time: dict[str, int] | None) -> list[Task]:
         """The held-out views, static with the numbers of frames in equal time, or convergence without."""
@@ -323,6 +336,16 @@ class _Trained:
         name, track = next(iter(self._tracks.items()))
         seen = spread([track.camera(i) for i in range(len(track))], TIMED_CAMERAS, self._size.width, self._height)
         return TimeJob(self._source(self._final), name, tuple(seen), TIMED, self._size.rounds)
+
+
+def _with_navigation(found: Results, navigation: Results) -> Results:
+    """The rows of the denoiser and its zero-shot form along the same tracks, which were drawn there, before these."""
+
+    def of(rows: Sequence[Row]) -> list[Row]:
+        return [row for row in rows if row["method"] in ("paper", "paper-zero-shot")]
+
+    rows = [{**row, "experiment": found.experiment} for row in of(navigation.rows)]
+    return replace(found, rows=[*rows, *found.rows], series=[*of(navigation.series), *found.series])
 
 
 def scenes_in(dataset: Path, images: str | None) -> list[str]:

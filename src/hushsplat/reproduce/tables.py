@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from hushsplat.evaluation.results import Results, Row
-from hushsplat.evaluation.tables import FIGURES, Cell, Table, by_frames, mean_of, with_gaps
+from hushsplat.evaluation.tables import FIGURES, Cell, Table, by_frames, mean_of, plus_minus, with_gaps
 from hushsplat.reproduce.paper import ABLATION, Numbers, navigation_numbers, static_numbers, time_numbers
 
 STATIC = ("2dgs", "exact", "mean", "st-taa (128)", "svgf (128)", "paper (16)", "paper (equal time)", "paper (128)")
@@ -18,6 +18,7 @@ NAVIGATION = (
     "ss-4",
     "st-taa",
     "svgf",
+    "svgf-literal",
     "svgf-tuned",
     "paper",
     "paper-zero-shot",
@@ -93,7 +94,7 @@ def _beside(
             continue
         cells = [Cell(name)]
         for metric in shown:
-            cells.append(Cell(FIGURES[metric].text(ours[name][metric])))
+            cells.append(Cell(FIGURES[metric].text(ours[name][metric]) + plus_minus(rows, metric, name)))
             papers_name = _papers_name(metric, papers)
             if papers_name:
                 cells.append(Cell(FIGURES[metric].text(papers.get(name, {}).get(papers_name))))
@@ -114,18 +115,13 @@ def _zero_shot(rows: Sequence[Row]) -> Table:
         here = [row for row in rows if row["scene"] == scene]
         which, papers = navigation_numbers([scene])
         for name in ("paper", "paper-zero-shot"):
-            psnr, jod = mean_of(here, "psnr", name), mean_of(here, "cvvdp", name)
-            if psnr is None:
+            if mean_of(here, "psnr", name) is None:
                 continue
             theirs = papers[name] if which == "the same scenes" else {}
-            texts = [
-                FIGURES["psnr"].text(psnr),
-                FIGURES["psnr"].text(theirs.get("psnr")),
-                FIGURES["ssim"].text(mean_of(here, "ssim", name)),
-                FIGURES["ssim"].text(theirs.get("ssim")),
-                FIGURES["cvvdp"].text(jod),
-                FIGURES["cvvdp"].text(theirs.get("cvvdp")),
-            ]
+            texts = []
+            for metric in ("psnr", "ssim", "cvvdp"):
+                texts.append(FIGURES[metric].text(mean_of(here, metric, name)) + plus_minus(here, metric, name))
+                texts.append(FIGURES[metric].text(theirs.get(metric)))
             lines.append((Cell(scene), Cell(name), *map(Cell, texts)))
     columns = ("scene", "method", "PSNR ↑", "PSNR, paper", "SSIM ↑", "SSIM, paper", "CVVDP ↑", "CVVDP, paper")
     return Table("zero-shot, both ways", columns, 2, tuple(lines))
@@ -155,13 +151,15 @@ def _by_scene(
 ) -> Table:
     lines = []
     for name in methods:
-        values = [mean_of([row for row in rows if row["scene"] == scene], "psnr", name) for scene in scenes]
+        by_scene = [[row for row in rows if row["scene"] == scene] for scene in scenes]
+        values = [mean_of(here, "psnr", name) for here in by_scene]
         if all(value is None for value in values):
             continue
         cells = [Cell(name)]
-        for scene, value in zip(scenes, values, strict=True):
+        for scene, here, value in zip(scenes, by_scene, values, strict=True):
             theirs = papers([scene]).get(name, {}).get("psnr") if _is_papers(scene) else None
-            cells += [Cell(FIGURES["psnr"].text(value)), Cell(FIGURES["psnr"].text(theirs))]
+            text = FIGURES["psnr"].text(value) + plus_minus(here, "psnr", name)
+            cells += [Cell(text), Cell(FIGURES["psnr"].text(theirs))]
         lines.append(tuple(cells))
     columns = [column for scene in scenes for column in (scene, f"{scene}, paper")]
     return Table(title, ("method", *columns), 1, tuple(lines))

@@ -70,14 +70,15 @@ class _Input:
         if self._is_scene():
             if self.scene is not None or self.images is not None:
                 raise TrainingError(f"{_name(self.capture)}: is a scene; --scene and --images belong to a capture.")
-            gaussians = _gaussians(self.capture)  # type: ignore[arg-type]
-            return plans_from_scene(gaussians, made_up_photographs(gaussians, settings), settings, joint)
+            own = _gaussians(self.capture)  # type: ignore[arg-type]
+            return plans_from_scene(own, made_up_photographs(own, settings), settings, joint)
         capture = self.capture
         if not isinstance(capture, Capture):
             capture = load_capture(capture, images=self.images)  # type: ignore[arg-type]
-        photographs = load_photographs(capture, settings)
-        if self.scene is not None:
-            return plans_from_scene(_gaussians(self.scene), photographs, settings, joint)
+        gaussians = None if self.scene is None else _gaussians(self.scene)
+        photographs = load_photographs(capture, settings)  # last: it takes long
+        if gaussians is not None:
+            return plans_from_scene(gaussians, photographs, settings, joint)
         return plans_from_capture(capture, photographs, settings, joint)
 
     def _is_scene(self) -> bool:

@@ -12,11 +12,12 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path, PureWindowsPath
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64
+from jaxtyping import Bool, Float32, Float64, Int32
 from numpy import ndarray as Array
 from PIL import Image
 
@@ -31,6 +32,9 @@ FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP")  # no format that starts other 
 ASPECT_TOLERANCE = 0.02  # a smaller copy is rounded to whole pixels; more than this is another picture
 MAX_PIXELS = 89_000_000  # Pillow warns above; a picture of equal pixels has them in a few kilobytes
 ROWS_AT_ONCE = 64  # of the remap: keeps the temporary arrays in the cache
+BLOCKS_KNOWN = 32  # of so many rows: most captures have one lens, whose remap is computed once up to 2048 rows
+
+_Intrinsics = tuple[int, int, float, float, float, float]  # width, height, fx, fy, cx, cy
 
 logging.getLogger("PIL").addHandler(logging.NullHandler())  # else what it says of damaged files reaches the terminal
 
@@ -144,8 +148,7 @@ def covered_pixels(view: View, *, width: int | None = None) -> Bool[Array, "h w"
     camera = view.camera if width is None else view.camera.resized(width)
     if view.distortion is None:
         return np.ones((camera.height, camera.width), dtype=bool)
-    seen = _seen_px(camera, view.distortion, 0, camera.height)
-    return np.all((seen >= 0) & (seen <= [camera.width, camera.height]), axis=-1)
+    return _covered(_intrinsics(camera), view.distortion).copy()
 
 
 def _fitted(view: View) -> View:
@@ -189,27 +192,47 @@ def _decoded(view: View, background: tuple[float, float, float]) -> Float32[Arra
     return pixels[..., :3] * alpha + (1 - alpha) * np.array(background, dtype=np.float32)
 
 
-def _seen_px(camera: Camera, lens: Distortion, top: int, bottom: int) -> Float64[Array, "rows w 2"]:
+def _intrinsics(camera: Camera) -> _Intrinsics:
+    return camera.width, camera.height, camera.fx, camera.fy, camera.cx, camera.cy
+
+
+def _seen_px(intrinsics: _Intrinsics, lens: Distortion, top: int, bottom: int) -> Float64[Array, "rows w 2"]:
     """For each pixel of these rows of the pinhole picture, where the photograph shows it (pixel centres at +0.5)."""
-    x = (np.arange(camera.width) + 0.5 - camera.cx) / camera.fx
-    y = (np.arange(top, bottom) + 0.5 - camera.cy) / camera.fy
+    width, _, fx, fy, cx, cy = intrinsics
+    x = (np.arange(width) + 0.5 - cx) / fx
+    y = (np.arange(top, bottom) + 0.5 - cy) / fy
     seen = lens.distort(np.stack(np.meshgrid(x, y), axis=-1))
-    return seen * [camera.fx, camera.fy] + [camera.cx, camera.cy]
+    return seen * [fx, fy] + [cx, cy]
+
+
+@lru_cache(maxsize=4)
+def _covered(intrinsics: _Intrinsics, lens: Distortion) -> Bool[Array, "h w"]:
+    width, height = intrinsics[:2]
+    seen = _seen_px(intrinsics, lens, 0, height)
+    return np.all((seen >= 0) & (seen <= [width, height]), axis=-1)
+
+
+@lru_cache(maxsize=BLOCKS_KNOWN)
+def _taps(
+    intrinsics: _Intrinsics, lens: Distortion, top: int, bottom: int
+) -> tuple[Int32[Array, "rows w"], Float32[Array, "rows w 1"], Float32[Array, "rows w 1"]]:
+    """Of these rows: the upper left of the four pixels to interpolate, and how far to the right and down of it."""
+    width, height = intrinsics[:2]
+    place = _seen_px(intrinsics, lens, top, bottom) - 0.5  # to the indices of pixel centres
+    place = np.clip(place, 0, [width - 1, height - 1])
+    corner = np.minimum(place.astype(np.int64), [max(width - 2, 0), max(height - 2, 0)])
+    fraction = (place - corner).astype(np.float32)
+    return (corner[..., 1] * width + corner[..., 0]).astype(np.int32), fraction[..., :1], fraction[..., 1:]
 
 
 def _undistorted(picture: Float32[Array, "h w 3"], camera: Camera, lens: Distortion) -> Float32[Array, "h w 3"]:
     height, width = picture.shape[:2]
     flat = picture.reshape(-1, 3)
     result = np.empty_like(picture)
+    right, down = min(1, width - 1), min(1, height - 1) * width
     for top in range(0, height, ROWS_AT_ONCE):
         rows = slice(top, min(top + ROWS_AT_ONCE, height))
-        place = _seen_px(camera, lens, rows.start, rows.stop) - 0.5  # to the indices of pixel centres
-        place = np.clip(place, 0, [width - 1, height - 1])
-        corner = np.minimum(place.astype(np.int64), [max(width - 2, 0), max(height - 2, 0)])
-        right, down = min(1, width - 1), min(1, height - 1) * width
-        fraction = (place - corner).astype(np.float32)
-        u, v = fraction[..., :1], fraction[..., 1:]
-        index = corner[..., 1] * width + corner[..., 0]
+        index, u, v = _taps(_intrinsics(camera), lens, rows.start, rows.stop)
         upper = flat.take(index, axis=0) * (1 - u) + flat.take(index + right, axis=0) * u
         lower = flat.take(index + down, axis=0) * (1 - u) + flat.take(index + down + right, axis=0) * u
         result[rows] = upper * (1 - v) + lower * v
