@@ -1,7 +1,7 @@
 """CPU time of raw and reference on scenes of different sizes: unlike wall time it also holds on a busy machine.
 
 python benchmarks/cpu_time.py synth:200k synth:2M
-python benchmarks/cpu_time.py synth:20M --methods raw
+python benchmarks/cpu_time.py synth:20M --methods raw --levels 15
 python benchmarks/cpu_time.py bonsai.splat --capture cameras.json
 """
 
@@ -12,10 +12,12 @@ from statistics import median
 from time import process_time
 
 import hushsplat
+from hushsplat.engines.cpu.engine import CpuEngine, CpuScene
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.scenes import scene_argument
 from hushsplat.synth import view_cameras
 from hushsplat.types.camera import Camera
+from hushsplat.types.levels import Levels
 
 SIZES = ((800, 532), (1600, 1064))
 CAMERAS, ROUNDS = 4, 4
@@ -26,6 +28,7 @@ def main() -> None:
     parser.add_argument("scenes", nargs="+", help="files, or synth:200k")
     parser.add_argument("--capture", help="cameras of the scenes; those of the procedural scene if not given")
     parser.add_argument("--methods", nargs="+", default=["raw", "reference"])
+    parser.add_argument("--levels", type=float, help="px: also the first method with levels of detail of this spacing")
     arguments = parser.parse_args()
     cameras = view_cameras(24)
     if arguments.capture:
@@ -33,22 +36,28 @@ def main() -> None:
     chosen = cameras[:: len(cameras) // CAMERAS][:CAMERAS]
     for name in arguments.scenes:
         named = scene_argument(name)
-        label, count, scene = named.name, len(named.gaussians), hushsplat.upload(named.gaussians)
-        del named
+        label, count = named.name, len(named.gaussians)
+        gaussians, on = named.gaussians, CpuEngine()
+        scene = on.upload_levels(Levels.of(gaussians)) if arguments.levels else on.upload(gaussians)
+        del named, gaussians
         for width, height in SIZES:
-            times = [cpu_ms(scene, [camera.resized(width, height) for camera in chosen], m) for m in arguments.methods]
-            told = ", ".join(f"{method} {ms:.0f} ms" for method, ms in zip(arguments.methods, times, strict=True))
-            print(f"{label}, {count:,} Gaussians, {width}×{height}: {told}; first / last {times[0] / times[-1]:.2f}")
+            seen = [camera.resized(width, height) for camera in chosen]
+            times = {method: cpu_ms(scene, seen, method, 0) for method in arguments.methods}
+            if arguments.levels:
+                method = arguments.methods[0]
+                times[f"{method} with levels"] = cpu_ms(scene, seen, method, arguments.levels)
+            told = ", ".join(f"{name} {ms:.0f} ms" for name, ms in times.items())
+            print(f"{label}, {count:,} Gaussians, {width}×{height}: {told}", flush=True)
 
 
-def cpu_ms(scene: hushsplat.Scene, cameras: list[Camera], method: str) -> float:
+def cpu_ms(scene: CpuScene, cameras: list[Camera], method: str, spacing_px: float) -> float:
     """Of a frame on all threads together: the median over cameras of the shortest of some rounds."""
-    return median(min(once_ms(scene, camera, method) for _ in range(ROUNDS)) for camera in cameras)
+    return median(min(once_ms(scene, camera, method, spacing_px) for _ in range(ROUNDS)) for camera in cameras)
 
 
-def once_ms(scene: hushsplat.Scene, camera: Camera, method: str) -> float:
+def once_ms(scene: CpuScene, camera: Camera, method: str, spacing_px: float) -> float:
     begin = process_time()
-    hushsplat.render(scene, camera, method)
+    hushsplat.render(scene.seen_by(camera, spacing_px), camera, method)
     return 1000 * (process_time() - begin)
 
 
