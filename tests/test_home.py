@@ -325,6 +325,30 @@ def test_top_of_a_table_is_no_floor(turn: str) -> None:
     assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(3))
 
 
+@pytest.mark.parametrize("turn", TURNS)
+def test_town_seen_from_above_stands_on_its_ground(turn: str) -> None:
+    at = np.array([(x, z) for x in range(-4, 5, 2) for z in range(-4, 5, 2)]) * 2.0
+    houses = [ball((x, -0.3, z), 0.4, 300, 0.06, 7) for x, z in at]
+    dark = [replace(house, sh=np.full((300, 1, 3), -1, dtype=np.float32)) for house in houses]  # roofs in the shade
+    scene = together(plate((0, 0, 0), (10, 0, 0), (0, 0, 10), 8000, 0.12, 1), *dark)
+    found = find_up(turned(scene, TURNS[turn]))
+    assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(3))
+
+
+def test_up_of_degenerate_objects_is_a_direction() -> None:
+    scene = statue()
+    count = len(scene)
+    for odd in (
+        replace(scene, means=np.zeros((count, 3), dtype=np.float32)),
+        replace(scene, means=scene.means * np.float32([0, 1, 0])),
+        replace(scene, means=scene.means * np.float32(1e20)),
+        replace(scene, scales=np.full((count, 3), 1e-30, dtype=np.float32)),
+        replace(scene, opacities=np.zeros(count, dtype=np.float32)),
+        replace(scene, sh=np.full((count, 1, 3), 1e20, dtype=np.float32)),
+    ):
+        assert np.isclose(np.linalg.norm(find_up(odd)), 1.0)
+
+
 def test_up_of_a_figure_that_says_nothing_is_that_of_3dgs() -> None:
     np.testing.assert_allclose(find_up(figure()), UP)
 

@@ -32,6 +32,9 @@ OBJECT_RADII, OBJECT_BEYOND = 2.0, 0.01
 FEWEST = 1_000  # Gaussians of an object: the cues of fewer are chance
 # A room: opaque Gaussians are seen to this share of all sides from its middle, at least so many radii of the bulk away.
 WALL_BINS, WALL_OPACITY, WALL_RADII, WALL_SHARE = 10, 0.3, 0.2, 0.9
+# Terrain: its height is at most this share of its smaller width (for y up; z may be the front of a wall), and that at
+# least this share of the larger one.
+TERRAIN_HEIGHT, TERRAIN_WIDTH = (0.2, 0.12), 0.5
 WALL_STEP = 0.3  # radii from the middle: other places that may see all walls
 STANDING_DEG = (
     35.0  # the ground of an object is no farther from the axis than this: COLMAP's first photograph is tilted
@@ -95,14 +98,14 @@ def find_up(gaussians: Gaussians) -> Float64[Array, " 3"]:
 
     The ground is the plane near which most surface lies that faces along its normal, in the direction in which the
     scene is thin. A Gaussian counts by opacity times area, which coarser levels of detail of a file keep. A scene that
-    ends near its bulk and is no room is an object: light, balance and symmetry decide (`standing.py`), as its largest
-    plane may be the top of a table or the back of a shelf.
+    ends near its bulk, and is no room and no terrain, is an object: light, balance and symmetry decide (`standing.py`),
+    as its largest plane may be the top of a table or the back of a shelf.
     """
     if len(gaussians) == 0:
         return np.array(UP_AXES["-y"])
     some = without_sky(thinned(gaussians))
     normal = _ground_normal(some)
-    if _is_object(some) and (normal is None or not _is_room(some, normal)):
+    if _is_object(some) and (normal is None or not (_is_room(some, normal) or _is_terrain(some, normal))):
         return _standing(some, normal)
     if normal is None:
         return _upright(some, np.array(UP_AXES[_axis_by_floor(some)]))
@@ -125,6 +128,15 @@ def _is_room(some: Gaussians, normal: Float64[Array, " 3"]) -> bool:
     points = (some.means[some.opacities > WALL_OPACITY] - middle) / radius
     eyes = np.concatenate([np.zeros((1, 3)), WALL_STEP * np.array(list(UP_AXES.values()))])
     return any(_share_at_distance(points - eye) > WALL_SHARE for eye in eyes)
+
+
+def _is_terrain(some: Gaussians, normal: Float64[Array, " 3"]) -> bool:
+    """Whether the scene is wide to both sides and low: a landscape or a town, not a wall or a picture."""
+    axes = np.stack([normal, *level_axes(normal)], axis=1)
+    height, *widths = np.ptp(np.percentile(some.means @ axes, [1, 99], axis=0), axis=0)
+    narrow, wide = sorted(widths)
+    lowest = TERRAIN_HEIGHT[0] if abs(normal[1]) > 0.8 else TERRAIN_HEIGHT[1]
+    return bool(height < lowest * narrow and narrow > TERRAIN_WIDTH * wide)
 
 
 def _share_at_distance(offsets: Float64[Array, "n 3"]) -> float:
