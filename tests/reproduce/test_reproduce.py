@@ -118,6 +118,7 @@ def test_end_to_end_and_again(
     navigation = read_results(run / "navigation.json")
     assert {"ss-1", "ss-4", "hush", "paper", "svgf", "svgf-literal"} <= {row["method"] for row in navigation.rows}
     assert all(row["frames"] == 2 and "ssim" in row for row in navigation.rows)
+    assert navigation.command.endswith(f"--size small --seeds 2 --track {track}")
     seeds = {row["method"]: row.get("seeds", 1) for row in navigation.rows}
     assert {name: seeds[name] for name in ("exact", "hush", "raw", "ss-1", "paper", "mean")} == {
         "exact": 1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -112,4 +113,10 @@ class Reproduce:
         return on_plan
 
     def _command(self) -> str:
-        return f"hushsplat reproduce {self.dataset} -o {self.output} --size {self.size} --seeds {self.seeds}"
+        """What the results depend on, to compute them again."""
+        words: list[object] = ["hushsplat", "reproduce", self.dataset, "-o", self.output]
+        words += ["--size", self.size, "--seeds", self.seeds]
+        words += ["--scenes", *self.scenes] if self.scenes else []
+        words += [] if self.source is None else ["--source", self.source]
+        words += ["--track", *self.track] + (["--all-views"] if self.all_views else [])
+        return shlex.join(map(str, words))
