@@ -43,7 +43,7 @@ def _allow_interrupts() -> None:
 
 
 SCRIPT = """
-import asyncio, threading
+import asyncio, contextlib, threading
 import hushsplat
 from client import page
 
@@ -53,12 +53,16 @@ looked = threading.Event()
 async def look():
     async with page(viewer.url) as one:
         await one.look(hushsplat.home_camera(320, 240))
-        while True:
+        while True:  # until the viewer closes the connection
             frame, _ = await one.next("frame")
             await one.acknowledge(frame)
             looked.set()
 
-threading.Thread(target=lambda: asyncio.run(look()), daemon=True).start()
+def client():
+    with contextlib.suppress(Exception):
+        asyncio.run(look())
+
+threading.Thread(target=client, daemon=True).start()
 assert looked.wait(60)
 """
 
@@ -67,6 +71,17 @@ def test_script_exits_cleanly_while_a_client_is_connected() -> None:
     environment = {**ENVIRONMENT, "PYTHONPATH": f"{ENVIRONMENT['PYTHONPATH']}{os.pathsep}{Path(__file__).parent}"}
     ended = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, timeout=120)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_no_thread_of_the_viewer_is_left_when_the_interpreter_shuts_down() -> None:
+    script = """
+import atexit, threading
+atexit.register(lambda: print([each.name for each in threading.enumerate() if "hushsplat" in each.name]))
+import hushsplat
+viewer = hushsplat.view(hushsplat.room_and_garden(2_000), port=0)
+"""
+    ended = subprocess.run([sys.executable, "-c", script], env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[]\n", "")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import secrets
 import socket
 import threading
@@ -60,6 +61,8 @@ class Viewer:
         self._told = 0.0
         self._thread = threading.Thread(target=self._run, name="hushsplat-view", daemon=True)
         self._thread.start()
+        # The interpreter would end its threads wherever they are, and inside of C++ that ends the process (SIGABRT).
+        atexit.register(self.close)
 
     def __repr__(self) -> str:
         return f"<hushsplat viewer at {self.url}>"
@@ -98,6 +101,7 @@ class Viewer:
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._closing.set)
             self._thread.join()
+        atexit.unregister(self.close)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
