@@ -177,15 +177,16 @@ def test_huge_counts_allocate_nothing(tmp_path):
     header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({2**40}, 17), }}".ljust(117) + "\n"
     np_file = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
     cases = [{**GOOD_BINARY, name: struct.pack("<Q", 2**40) + GOOD_BINARY[name][8:]} for name in GOOD_BINARY]
-    for case in [*cases, {"poses_bounds.npy": np_file}]:
-        folder = tmp_path / f"{id(case)}"
-        folder.mkdir()
-        (folder / "images").mkdir()
+    for number, case in enumerate([*cases, {"poses_bounds.npy": np_file}]):
+        folder = tmp_path / f"{number}"
+        (folder / "images").mkdir(parents=True)
         for name, content in case.items():
             (folder / name).write_bytes(content)
-        tracemalloc.start()
-        with pytest.raises(CaptureError, match="fit"):
-            load_capture(folder, require_photographs=False)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak < 2_000_000
+        peaks = []
+        for _ in range(2):  # modules that the first reading imports are not memory of the second
+            tracemalloc.start()
+            with pytest.raises(CaptureError, match="fit"):
+                load_capture(folder, require_photographs=False)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        assert peaks[1] < 2_000_000
