@@ -78,6 +78,15 @@ def test_in_another_scene_motions_begin_where_one_would_stand() -> None:
         assert np.linalg.norm(start - viewpoint.eye) < 0.1 * viewpoint.unit
 
 
+def test_motions_stand_upright_where_up_is_known() -> None:
+    scene = NamedScene("file.ply", room_and_garden(2_000), is_own=False)
+    up = np.array([0.6, -0.8, 0.0])
+    for name in ("walk", "orbit", "turn", "dolly", "stop-and-go", "head"):
+        aside = named_track(name, scene, up).world_from_camera[:, :3, 0]
+        assert np.abs(aside @ up).max() < 0.05  # a hand-held walk rolls by a degree or two
+        assert np.abs(named_track(name, scene).world_from_camera[:, :3, 0] @ up).max() > 0.1
+
+
 def test_compare_does_the_same_for_anybody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pattern = tmp_path / "%02d.png"
     words = ["render", "synth:2k", "-o", str(pattern), "--orbit", "--seconds", "0.1", "--width", "60", "--height", "40"]

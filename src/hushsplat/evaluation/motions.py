@@ -138,12 +138,12 @@ SECONDS = {"walk": 5.0, "orbit": 5.0, "turn": 4.0, "dolly": 5.0, "stop-and-go": 
 TOUR_S = 16.0  # through the places of any scene
 
 
-def named_track(text: str, scene: NamedScene) -> Track:
-    """The track of a name in MOTIONS, of a name in `tracks/`, of a tour of the scene, or of a file."""
+def named_track(text: str, scene: NamedScene, up: Float64[Array, " 3"] | None = None) -> Track:
+    """The track of a name in MOTIONS, of a name in `tracks/`, of a tour of the scene, or of a file; `up` if known."""
     if text in MOTIONS:
-        return bundled_track(f"own-{text}") if scene.is_own else MOTIONS[text](viewpoint_in(scene), SECONDS[text])
+        return bundled_track(f"own-{text}") if scene.is_own else MOTIONS[text](viewpoint_in(scene, up), SECONDS[text])
     if text == "tour":
-        return tour(scene.framing, WIDTH, HEIGHT, fov_y_deg=FOV_Y_DEG, seconds=TOUR_S)
+        return tour(scene.framing, WIDTH, HEIGHT, up=up, fov_y_deg=FOV_Y_DEG, seconds=TOUR_S)
     if text in bundled_tracks():
         return bundled_track(text)
     if not Path(text).exists():
@@ -152,9 +152,9 @@ def named_track(text: str, scene: NamedScene) -> Track:
     return load_track(text)
 
 
-def viewpoint_in(scene: NamedScene) -> Viewpoint:
+def viewpoint_in(scene: NamedScene, up: Float64[Array, " 3"] | None = None) -> Viewpoint:
     """Where `hushsplat render` would look from, and a metre by how far that is."""
-    up = find_up(scene.framing)
+    up = find_up(scene.framing) if up is None else up
     home = find_places(scene.framing, WIDTH, HEIGHT, up=up, fov_y_deg=FOV_Y_DEG, count=1)[0]
     reach = float(np.linalg.norm(home.target - home.camera.position))
     return Viewpoint(home.camera.position, home.target, up, reach / DISTANCE_M)

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
 from hushsplat.evaluation.bench import machine, spread
 from hushsplat.evaluation.experiments import (
     FrameSelection,
@@ -50,6 +52,7 @@ from hushsplat.scenes import NamedScene, scene_argument
 from hushsplat.training.settings import TrainSettings
 from hushsplat.types.capture import Capture
 from hushsplat.types.errors import CaptureError, EvaluationError
+from hushsplat.types.paths import up_of_cameras
 from hushsplat.types.track import Track
 
 SOURCE = "room"  # the paper's source scene, where the dataset has it
@@ -281,7 +284,9 @@ class _Trained:
         """By name; to find a viewpoint takes a while."""
         size = self._size.width, self._height
         called = [Path(text).stem if Path(text).exists() else text for text in self._names]
-        return {name: named_track(t, self._scene).resized(*size) for name, t in zip(called, self._names, strict=True)}
+        up = up_of_cameras(np.stack([view.camera.world_from_camera for view in self._capture.views]))
+        tracks = (named_track(text, self._scene, up) for text in self._names)
+        return {name: track.resized(*size) for name, track in zip(called, tracks, strict=True)}
 
     def _source(self, path: Path, name: str = "") -> SceneSource:
         facts = path.stat()  # as scene_stamp, without reading the scene

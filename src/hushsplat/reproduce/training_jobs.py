@@ -44,8 +44,8 @@ class Size:
         return replace(self.training, stage3=replace(self.training.stage3, steps=0))
 
     def surfels(self) -> TrainSettings:
-        """Settings of stages 1 to 3."""
-        return replace(self.training, stage4=replace(self.training.stage4, steps=0))
+        """Settings of stages 1 to 3, whatever those of stage 4 are."""
+        return replace(self.training, stage4=Stage4(steps=0))
 
 
 _SMALL = PRESETS["small"]
@@ -90,10 +90,10 @@ SIZES = {
         samples=64,
         every=30,
         views=4,
-        metrics=("psnr", "ssim"),
+        metrics=("psnr", "ssim", "cvvdp"),
         figure_metrics=("psnr", "ssim"),
-        sigmas=(0.5,),  # the best ones of `small`
-        constants=(0.95,),
+        sigmas=(0.5,),  # the best one of `small`
+        constants=(0.9, 0.95),
     ),
     "large": Size(
         "a night a scene on two cores: width 800, 500,000 surfels, all steps of stages 2 to 4",

@@ -203,7 +203,12 @@ class Stage4(Settings):
     target: Literal["reference", "exact"] = setting(
         "reference", "the clean picture: sorted by centres (paper) or in every pixel."
     )
-    network_rate: float = setting(1e-3, "Adam's step size of the networks.", low=0, source="Ours")
+    network_rate: float = setting(
+        1e-4,
+        "Adam's step size of the networks; with 1e-3 t_s saturates at 1 while chains are short.",
+        low=0,
+        source="Ours",
+    )
     payload_rate: float = setting(2e-2, "Adam's step size of the payload.", low=0, source="Ours")
     gamma_rate: float = setting(
         1e-2, "Adam's step size of the gate's gamma, about 10 where weights are about 1.", low=0, source="Ours"

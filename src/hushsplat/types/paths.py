@@ -168,7 +168,7 @@ def reanchored(
         origin = int(np.argmin(np.linalg.norm(positions - np.median(positions, axis=0), axis=1)))
     here, there = track.world_from_camera[origin, :3, :3], anchor.world_from_camera[:3, :3]
     if up is not None:
-        here, there = _level(here, _own_up(track)), _level(there, _direction(up, "up"))
+        here, there = _level(here, up_of_cameras(track.world_from_camera)), _level(there, _direction(up, "up"))
     turn = there @ here.T
     poses = np.tile(np.eye(4), (len(track), 1, 1))
     poses[:, :3, :3] = turn @ track.world_from_camera[:, :3, :3]
@@ -176,19 +176,19 @@ def reanchored(
     return replace(track, world_from_camera=poses)
 
 
-def _own_up(track: Track) -> Float64[Array, " 3"]:
-    """The world direction that was up while the track was recorded.
+def up_of_cameras(world_from_camera: Float64[Array, "n 4 4"]) -> Float64[Array, " 3"]:
+    """The world direction that was up while these pictures were taken.
 
     Nobody tilts the head sideways for long, so up is across all the pictures' x axes: on two whole
     recordings of people this is off by 1.4 and 3.6 degrees, the mean up of the pictures by 7.0 and 5.2 (people look
-    down). Excerpts tell less: the first 8 s of one were off by 11 degrees. It takes a track that turns about; otherwise
+    down). Excerpts tell less: the first 8 s of one were off by 11 degrees. It takes cameras that turn about; otherwise
     the mean up has to do.
     """
-    aside, upward = track.world_from_camera[:, :3, 0], -track.world_from_camera[:, :3, 1].mean(axis=0)
+    aside, upward = world_from_camera[:, :3, 0], -world_from_camera[:, :3, 1].mean(axis=0)
     spread, axes = np.linalg.eigh(aside.T @ aside / len(aside))
     if spread[1] > 0.1 and spread[0] < 0.05:
         return axes[:, 0] * np.where(axes[:, 0] @ upward < 0, -1.0, 1.0)
-    return _direction(upward, "the mean up of the track")
+    return _direction(upward, "the mean up of the cameras")
 
 
 def _level(rotation: Float64[Array, "3 3"], upward: Float64[Array, " 3"]) -> Float64[Array, "3 3"]:
