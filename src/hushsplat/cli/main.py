@@ -48,6 +48,7 @@ COMMANDS = {
 }
 CONFIG = (tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff)
 
+AXES = ("-x", "-y", "-z")  # values, not options: --up -y
 HELP_ALL = "--help-all"  # the settings of a denoiser and of the stages of training, too
 USER_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -112,7 +113,8 @@ def parse(arguments: Sequence[str]) -> Command:
             text = page.read()
             print(text if in_full else shortened(text, first), end="")
             raise
-        raise UsageError(one_line(box.getvalue(), first if first in COMMANDS else "COMMAND")) from None
+        command = first if first in COMMANDS else "COMMAND"
+        raise UsageError(_unknown_option(asked, command) or one_line(box.getvalue(), command)) from None
 
 
 def _no_command(word: str) -> str:
@@ -123,6 +125,40 @@ def _no_command(word: str) -> str:
     if Path(word).exists() or word.startswith(("synth:", "demo:")):
         return f"there is no command '{word}'; did you mean `hushsplat view {shlex.quote(word)}`?"
     return f"there is no command '{word}'; there are {', '.join(COMMANDS)}."
+
+
+def _unknown_option(words: Sequence[str], command: str) -> str | None:
+    """The first option that the command does not have, and the nearest one that it has; None if it has all of them.
+
+    A value after an unknown option is taken for a scene, so that tyro complains about anything but the option.
+    """
+    known = _options(command)
+    for word in words:
+        name = word.partition("=")[0].replace("_", "-")
+        if word == "--":  # what follows are no options
+            return None
+        if re.match(r"--?[A-Za-z]", name) and name not in (*known, *AXES):
+            near = difflib.get_close_matches(name, known, 1)
+            meant = f"; did you mean {near[0]}?" if near else ";"
+            return f"unknown option {name}{meant} see `hushsplat {command} --help`."
+    return None
+
+
+def _options(command: str) -> list[str]:
+    """All options of a command, as its page of help lists them."""
+    if command not in COMMANDS:
+        return ["-h", "--help", HELP_ALL, "--version"]
+    page, columns = io.StringIO(), os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = "120"  # boxes are below each other, and no name is broken into two lines
+    try:
+        with redirect_stdout(page):
+            tyro.cli(_choice([command]), prog="hushsplat", args=[command, "--help"], config=CONFIG)
+    except SystemExit:
+        pass
+    finally:
+        os.environ.pop("COLUMNS") if columns is None else os.environ.update(COLUMNS=columns)
+    heads = re.findall(r"(?m)^[│| ] *(-.*?)(?:  |$)", page.getvalue())
+    return [HELP_ALL, *(name for head in heads for name in re.findall(r"(?:^|, )(--[a-z][a-z0-9.-]*|-[a-z])\b", head))]
 
 
 def shortened(page: str, command: str) -> str:
@@ -152,13 +188,10 @@ def _choice(arguments: Sequence[str]) -> Any:
 
 
 def one_line(box: str, command: str) -> str:
-    """What a box of tyro's says first, and the option it thinks was meant; boxes are of ASCII on some terminals."""
+    """What a box of tyro's says first; boxes are of ASCII on some terminals."""
     lines = [line.strip().strip("│").strip() for line in box.splitlines() if not line.startswith(("╭", "╰"))]
     if "╭" not in box:
         lines = lines[2:]  # the title and the rule below it
     end = next((index for index, line in enumerate(lines) if not line.strip("─-")), len(lines))  # a rule, or empty
     said = " ".join(" ".join(lines[:end]).split()).rstrip(".")
-    meant = next((lines[i + 1].split()[0] for i, line in enumerate(lines) if line.startswith("Perhaps you")), None)
-    if meant in said.split():  # an option of another command
-        meant = None
-    return f"{said}{f'; perhaps you meant {meant}' if meant else ''}; see `hushsplat {command} --help`."
+    return f"{said}; see `hushsplat {command} --help`."
