@@ -325,6 +325,47 @@ def test_top_of_a_table_is_no_floor(turn: str) -> None:
     assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(3))
 
 
+def cabinet() -> Gaussians:
+    """A closed box under the sky, as wide as a sideboard, whose front and back are its largest planes; on four legs."""
+    middle = (0.0, -0.5, 0.0)
+    x, y, z = np.diag([0.8, 0.35, 0.2])
+    sides = ((x, y, z, 3000), (x, z, y, 1500), (y, z, x, 1000))
+    box = [
+        plate(tuple(middle + side * off), tuple(first), tuple(second), count, 0.03, seed)
+        for seed, (first, second, off, count) in enumerate(sides)
+        for side in (-1, 1)
+    ]
+    legs = [ball((a, -0.08, b), 0.07, 300, 0.02, 9) for a in (-0.7, 0.7) for b in (-0.1, 0.1)]
+    return together(*(lit(part, np.array(middle)) for part in (*box, *legs)))
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_closed_box_is_furniture_and_no_room(turn: str) -> None:
+    found = find_up(turned(cabinet(), TURNS[turn]))
+    assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(3))
+
+
+def furnished_room() -> Gaussians:
+    """A room whose floor and ceiling are as wide, and whose detail lies at half its height: the ceiling is white."""
+    floor, ceiling = (plate((0, y, 0), (3, 0, 0), (0, 0, 3), count, size) for y, count, size in WIDE)
+    walls = [
+        plate(tuple(3 * side * along + [0, -1.25, 0]), (0, 1.25, 0), tuple(3 * across), 3000, 0.09)
+        for along, across in (np.eye(3)[[0, 2]], np.eye(3)[[2, 0]])
+        for side in (-1, 1)
+    ]
+    white = replace(ceiling, sh=np.full((len(ceiling), 1, 3), 1.0, dtype=np.float32))
+    return together(floor, white, *walls, *(ball((x, -1.25, 0), 0.3, 1500, 0.02) for x in (-1.5, 0.0, 1.5)))
+
+
+WIDE = ((0.0, 4000, 0.06), (-2.5, 1500, 0.12))  # height, Gaussians and their size: of a floor, of a ceiling
+
+
+@pytest.mark.parametrize("turn", ["-y", "y"])
+def test_ceiling_is_brighter_and_has_less_detail_than_the_floor(turn: str) -> None:
+    found = find_up(turned(furnished_room(), TURNS[turn]))
+    assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(3))
+
+
 @pytest.mark.parametrize("turn", TURNS)
 def test_town_seen_from_above_stands_on_its_ground(turn: str) -> None:
     at = np.array([(x, z) for x in range(-4, 5, 2) for z in range(-4, 5, 2)]) * 2.0

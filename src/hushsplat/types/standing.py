@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Bool, Float, Float64, Int64
 from numpy import ndarray as Array
 
 from hushsplat.types.gaussians import Gaussians
@@ -87,12 +87,17 @@ class StandingObject:
         if not some.is_surfels:
             thin, wide, _ = np.sort(some.scales.astype(np.float64), axis=1).T
             self.flatness = np.clip(1 - 1.5 * thin / np.maximum(wide, 1e-30), 0, 1)
-        self.log_luma = np.log(np.clip(some.sh[:, 0] @ LUMA * SH_C0 + 0.5, 0, 1) + 0.05)
+        self.log_luma = log_luminance(some)
         self.directions = np.concatenate([hemisphere(DIRECTIONS), -hemisphere(DIRECTIONS)])
         self.visible = np.stack([self._visible_from(direction) for direction in self.directions])
         self.seen = self.visible.any(axis=0)
         outward = self.visible.T.astype(np.float64) @ self.directions
         self.normals = normals * np.sign(np.sum(normals * outward, axis=1))[:, None]
+
+    def seen_share(self, weights: Float[Array, " n"]) -> float:
+        """The share of these weights that is seen from outside."""
+        inside = weights * self.solid
+        return float((inside * self.seen).sum() / max(float(inside.sum()), 1e-300))
 
     def _visible_from(self, direction: Float64[Array, " 3"]) -> Bool[Array, " n"]:
         """Which Gaussians are seen from far away in this direction."""
@@ -190,6 +195,11 @@ class StandingObject:
         weights /= max(float(weights.sum()), 1e-300)
         cosines = np.abs(self.normals @ axes.T)
         return np.log(weights @ (cosines < 0.2) / 0.2 + 0.2), np.log(weights @ (cosines > 0.95) / 0.05 + 0.2)
+
+
+def log_luminance(some: Gaussians) -> Float64[Array, " n"]:
+    """Of each Gaussian's own colour."""
+    return np.log(np.clip(some.sh[:, 0] @ LUMA * SH_C0 + 0.5, 0, 1) + 0.05)
 
 
 def _cells(points: Float64[Array, "n 3"], count: int) -> Int64[Array, " n"]:

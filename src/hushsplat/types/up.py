@@ -12,7 +12,7 @@ from numpy import ndarray as Array
 from hushsplat.types.errors import CameraError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.rotations import hemisphere, level_axes, normalized
-from hushsplat.types.standing import StandingObject
+from hushsplat.types.standing import StandingObject, log_luminance
 from hushsplat.types.surfaces import importance, scene_bulk, surfaces, thinned, without_sky
 
 # Files follow three conventions: -y (COLMAP and so 3DGS), y (graphics engines) and z (CAD); the others are for users.
@@ -32,6 +32,8 @@ OBJECT_RADII, OBJECT_BEYOND = 2.0, 0.01
 FEWEST = 1_000  # Gaussians of an object: the cues of fewer are chance
 # A room: opaque Gaussians are seen to this share of all sides from its middle, at least so many radii of the bulk away.
 WALL_BINS, WALL_OPACITY, WALL_RADII, WALL_SHARE = 10, 0.3, 0.2, 0.9
+# And its detail is inside: outside, less than this share of it is seen. Closed furniture and bowls show 0.86 to 1.
+ROOM_SEEN = 0.8
 # Terrain: its height is at most this share of its smaller width (for y up; z may be the front of a wall), and that at
 # least this share of the larger one.
 TERRAIN_HEIGHT, TERRAIN_WIDTH = (0.2, 0.12), 0.5
@@ -68,6 +70,9 @@ FLOOR_SHARE = 0.2
 # Of the spread of all surfaces, to the side to which it is less. Floors and ceilings have 0.73 to 1.2; the head of a
 # figure is as flat as a floor at the top, and has 0.39.
 FLOOR_SPREAD = 0.6
+# Ceilings are brighter and have less detail than floors: by these logarithms of luminance and of area at least. Ours; a
+# real room's chunks have 0.1 and 0.35, 0.26 and 1.0.
+CEILING_LEAD = 0.05
 
 
 def up_direction(gaussians: Gaussians, up: Any = None) -> Float64[Array, " 3"]:
@@ -105,8 +110,10 @@ def find_up(gaussians: Gaussians) -> Float64[Array, " 3"]:
         return np.array(UP_AXES["-y"])
     some = without_sky(thinned(gaussians))
     normal = _ground_normal(some)
-    if _is_object(some) and (normal is None or not (_is_room(some, normal) or _is_terrain(some, normal))):
-        return _standing(some, normal)
+    if _is_object(some):
+        standing = StandingObject(some)
+        if normal is None or not (_is_room(some, normal, standing) or _is_terrain(some, normal)):
+            return _standing(some, normal, standing)
     if normal is None:
         return _upright(some, np.array(UP_AXES[_axis_by_floor(some)]))
     return _signed(some, _snapped(normal))
@@ -119,10 +126,11 @@ def _is_object(some: Gaussians) -> bool:
     return len(some) >= FEWEST and float(beyond.mean()) <= OBJECT_BEYOND
 
 
-def _is_room(some: Gaussians, normal: Float64[Array, " 3"]) -> bool:
-    """Whether there are a floor and a ceiling, or from about the middle something to all sides, and not near."""
-    levels = _LevelSurfaces.of(some, normal)
-    if min(levels.low, levels.high) > FLOOR_SHARE and min(levels.low_spread, levels.high_spread) > FLOOR_SPREAD:
+def _is_room(some: Gaussians, normal: Float64[Array, " 3"], standing: StandingObject) -> bool:
+    """Whether there are a floor and a ceiling, or from about the middle something to all sides, that hide detail."""
+    if standing.seen_share(importance(some)) > ROOM_SEEN:
+        return False
+    if _LevelSurfaces.of(some, normal).at_both_ends:
         return True
     middle, radius = scene_bulk(some)
     points = (some.means[some.opacities > WALL_OPACITY] - middle) / radius
@@ -150,14 +158,14 @@ def _share_at_distance(offsets: Float64[Array, "n 3"]) -> float:
     return float((np.isfinite(nearest) & (nearest > WALL_RADII)).mean())
 
 
-def _standing(some: Gaussians, normal: Float64[Array, " 3"] | None) -> Float64[Array, " 3"]:
+def _standing(some: Gaussians, normal: Float64[Array, " 3"] | None, standing: StandingObject) -> Float64[Array, " 3"]:
     """The likeliest of the axes, the normal of the ground if there is one, and what is upright about 3DGS's axis."""
     axes = np.array([UP_AXES[name] for name in AXIS_SHARES])
     ground = [] if normal is None else [_snapped(normal), _snapped(-normal)]
     directions = np.array([*axes, *ground, _upright(some, np.array(UP_AXES["-y"]))])
     shares = np.array(list(AXIS_SHARES.values()))[np.argmax(directions @ axes.T, axis=1)]
     shares[-1] *= TILTED_SHARE
-    return directions[int(np.argmax(StandingObject(some).cues(directions).scores() + np.log(shares)))]
+    return directions[int(np.argmax(standing.cues(directions).scores() + np.log(shares)))]
 
 
 def _snapped(normal: Float64[Array, " 3"]) -> Float64[Array, " 3"]:
@@ -199,6 +207,8 @@ def _signed(some: Gaussians, normal: Float64[Array, " 3"]) -> Float64[Array, " 3
     share, lead, height = (
         (1.5 * FLOOR_SHARE, 2.0, HIGH_DETAIL[0]) if axis == 1 else (2.5 * FLOOR_SHARE, 4.0, HIGH_DETAIL[1])
     )
+    if axis == 1 and levels.at_both_ends and levels.low_is_ceiling:
+        return -upward
     floor_above = levels.high > max(share, lead * levels.low) and levels.high_spread > FLOOR_SPREAD
     return -upward if floor_above or _detail_height(some, upward) > height else upward
 
@@ -298,6 +308,18 @@ class _LevelSurfaces:
     shares: Float[Array, " bins"]  # of their area in even bins over the bulk of the scene
     low_spread: float  # of those in the first END_BINS, across the axis, over the spread of all surfaces
     high_spread: float  # of those in the last
+    low_look: Float64[Array, " 2"]  # of the first: log of luminance and of the Gaussians' areas, on average
+    high_look: Float64[Array, " 2"]  # of the last
+
+    @property
+    def at_both_ends(self) -> bool:
+        """Whether there is a floor, and a ceiling as wide."""
+        return min(self.low, self.high) > FLOOR_SHARE and min(self.low_spread, self.high_spread) > FLOOR_SPREAD
+
+    @property
+    def low_is_ceiling(self) -> bool:
+        """Whether the first is brighter and has less detail than the last: as ceilings against floors."""
+        return bool((self.low_look - self.high_look > CEILING_LEAD).all())
 
     @property
     def low(self) -> float:
@@ -326,7 +348,9 @@ class _LevelSurfaces:
         whole = np.maximum(_spread(across[inside], weight[inside]), 1e-30)
         ends = (level & (heights < edges[END_BINS]), level & (heights >= edges[-1 - END_BINS]))
         spreads = [float((_spread(across[end], weight[end]) / whole).min()) for end in ends]
-        return _LevelSurfaces(counts / max(float(counts.sum()), 1e-30), *spreads)
+        look = np.stack([log_luminance(some), np.log(area + 1e-30)], axis=1)
+        looks = [look[end].T @ weight[end] / max(float(weight[end].sum()), 1e-30) for end in ends]
+        return _LevelSurfaces(counts / max(float(counts.sum()), 1e-30), spreads[0], spreads[1], looks[0], looks[1])
 
 
 def _spread(points: Float64[Array, "n 2"], weights: Float[Array, " n"]) -> Float64[Array, " 2"]:
