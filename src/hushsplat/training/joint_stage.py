@@ -138,7 +138,7 @@ class JointStage:
         if flies:
             frames = int(rng.integers(FIRST_LONGEST, settings.longest_chain + 1))
         view = windowed(subject.views[int(rng.integers(len(subject.views)))], settings.window, rng)
-        kind, cameras = self._cameras(view, frames, rng)
+        kind, cameras = self._cameras(view, frames, flies, rng)
         configured, noisy = self._configured(index), min(settings.suffix_frames, frames)
         stream, before = self._stream(configured, index), None
         if flies:
@@ -215,9 +215,9 @@ class JointStage:
         scene = self.engine.with_payload(self.scene, payload)
         return Stream(self.engine, scene, [configured], noise=Noise(seed=self.seed + index), options=self.options)
 
-    def _cameras(self, view: Camera, frames: int, rng: Generator) -> tuple[str, list[Camera]]:
+    def _cameras(self, view: Camera, frames: int, flies: bool, rng: Generator) -> tuple[str, list[Camera]]:
         sizes, radius = self.settings.chains, self.subject.radius
-        if rng.random() >= sizes.pace_share:
+        if not flies and rng.random() >= sizes.pace_share:
             kind = chain_kind(sizes, rng)
             return kind, chain_cameras(view, kind, frames, sizes, radius, rng)
         depth = self._clean(view).depth

@@ -233,12 +233,12 @@ class Stage4(Settings):
     temporal_share: float = setting(0.7, "of the steps that have a history.", low=0, high=1, source=TABLE)
     suffix_frames: int = setting(8, "the last frames of a chain are stochastic.", low=1, source=f"{TABLE}: K")
     gradient_frames: int = setting(
-        8, "so many of the last frames the gradient goes through; 1: the state is detached.", low=1, source="Ours"
+        4, "so many of the last frames the gradient goes through; 1: the state is detached.", low=1, source="Ours"
     )
     flight_share: float = setting(
-        0.5,
-        "of the chains with a history: a camera that rested takes off, and all of its frames are stochastic, as in "
-        "use; such chains have any length from the first step on.",
+        0.7,
+        "of the chains with a history: a camera that rested takes off at `pace_px`, and all of its frames are "
+        "stochastic, as in use; such chains have any length from the first step on.",
         low=0,
         high=1,
         source="Ours",
