@@ -479,3 +479,41 @@ def test_what_comes_in_at_the_border_faster_than_what_is_seen_there_is_found(par
         assert max(missing) < 60
     else:
         assert missing[-1] > 250  # else this test cannot see it
+
+
+def _wall_behind_a_screen() -> tuple[Gaussians, Camera]:
+    """A wall of small spots, hidden in part by an opaque square at a third of its distance."""
+    x, y = (axis.ravel() for axis in np.meshgrid(np.linspace(-7, 7, 141), np.linspace(-5, 5, 101)))
+    wall = np.stack([x, y, np.full_like(x, 9.0)], axis=1)
+    x, y = (axis.ravel() for axis in np.meshgrid(np.linspace(-0.7, 0.7, 29), np.linspace(-0.5, 0.5, 21)))
+    screen = np.stack([x, y, np.full_like(x, 3.0)], axis=1)
+    means, count = np.concatenate([wall, screen]), len(wall) + len(screen)
+    arrays = (
+        means,
+        np.where(np.arange(count) < len(wall), 0.06, 0.05)[:, None] * np.ones((1, 3)),
+        np.tile([1.0, 0, 0, 0], (count, 1)),
+        np.full(count, 0.98),
+        np.random.default_rng(1).uniform(-1.5, 1.5, (count, 1, 3)),
+    )
+    return Gaussians(*(array.astype(np.float32) for array in arrays)), Camera(
+        240, 160, 200.0, 200.0, 120.0, 80.0, np.eye(4)
+    )
+
+
+@pytest.mark.parametrize("direction", [(1, 0), (-1, 0), (0, 1), (0, -1), (0.7, -0.7)])
+@pytest.mark.parametrize("step", [0.01, 0.12])
+@pytest.mark.parametrize("parallax_px", [4.0, 1e6])
+def test_what_comes_out_from_behind_is_found(direction, step, parallax_px):
+    """The screen moves by half a pixel or by five against the wall in each frame, and uncovers it on one side."""
+    gaussians, camera = _wall_behind_a_screen()
+    settings, state, missing = ActiveSetSettings(period=NEVER, parallax_px=parallax_px), None, []
+    for frame in range(24 if step < 0.05 else 8):
+        pose = camera.world_from_camera.copy()
+        pose[:2, 3] += np.array(direction) * step * frame
+        view = replace(camera, world_from_camera=pose)
+        found, state = draw_active_set(gaussians, view, state, settings=settings)
+        missing.append(int((np.abs(found.color - reference(gaussians, view).color).max(axis=-1) > 0.1).sum()))
+    if parallax_px < 10:
+        assert max(missing) < 10, missing
+    else:
+        assert missing[-1] > 120  # else this test cannot see it

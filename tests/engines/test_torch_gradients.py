@@ -1,5 +1,7 @@
 """Gradients against finite differences in float64, for every operator and for the whole step."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from made_frames import camera_at, random_observation, random_state
@@ -17,7 +19,7 @@ from hushsplat.engines.torch.smooth import smoothed
 from hushsplat.engines.torch.stabilise import stabilise
 from hushsplat.engines.torch.tensors import TensorState
 from hushsplat.engines.torch.trust import accumulated_features, denoised_features
-from hushsplat.spec.settings import DenoiserSettings
+from hushsplat.spec.settings import PAPER, DenoiserSettings
 
 CONFIG = DenoiserSettings()
 HEIGHT, WIDTH = 5, 7
@@ -206,6 +208,40 @@ def test_the_history_is_detached_on_both_sides(denoiser, moving):
         frame.color.sum().backward()
         assert state.values.grad is None
         assert not after.values.requires_grad
+
+
+@pytest.mark.parametrize("settings", [PAPER, replace(PAPER, zero_shot=True)])
+def test_the_gradient_goes_through_time(denoiser, moving, settings):
+    """Three frames: that of the composite of the last in the colours, the payload and the parameters of all."""
+    _, observation, state = moving
+    cameras = [camera_at(width=WIDTH, height=HEIGHT, x=0.013 * (frame + 1)) for frame in range(3)]
+    names, parameters = zip(*denoiser.named_parameters(), strict=True)
+
+    class Chain(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.denoiser = denoiser
+
+        def forward(self, colors, views, through_time=True):
+            after = state
+            for color, view, camera in zip(colors, views, cameras, strict=True):
+                made = type(observation)(color, observation.depth, view)
+                frame, after = step(self.denoiser, made, camera, after, settings, through_time=through_time)
+            return frame.views["composite"], frame.views["accumulated"], frame.views["accumulated_trust"]
+
+    module = Chain()
+
+    def run(colors, views, *values):
+        changed = {f"denoiser.{n}": v for n, v in zip(names, values, strict=True)}
+        return functional_call(module, changed, (colors, views))
+
+    colors, views = leaf(3, HEIGHT, WIDTH, 3, seed=7), leaf(3, HEIGHT, WIDTH, 4, low=0.1, high=2.0, seed=6)
+    assert gradcheck(run, (colors, views, *parameters), fast_mode=True)
+    for through_time in (True, False):
+        colors.grad = None
+        module(colors, views, through_time)[0].square().sum().backward()
+        assert bool(colors.grad[0].abs().max() > 0) == through_time  # of the first frame
+        assert colors.grad[2].abs().max() > 0
 
 
 def test_a_first_frame_of_one_colour_has_finite_gradients(denoiser):

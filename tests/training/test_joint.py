@@ -23,8 +23,8 @@ from hushsplat.training import joint_stage
 from hushsplat.training.chain_cameras import KINDS, chain_cameras, chain_kind, paced
 from hushsplat.training.joint_loss import CleanPicture, JointLoss, both_trust_losses, disocclusion
 from hushsplat.training.joint_stage import (
+    Chain,
     JointStage,
-    LastFrame,
     Subject,
     chain_length,
     clean_state,
@@ -44,14 +44,15 @@ SMALL = Camera.look_at([0.0, -0.3, -2.2], [0.0, 0.0, 0.0], width=16, height=12)
 
 
 def joint(view: Camera = SMALL, background: tuple[float, float, float] = (0.0, 0.0, 0.0), threads: int = 1, **changes):
-    """Stage 4 on the made scene."""
-    stage4 = Stage4(**{"steps": 100, "gate_warmup": 5, "longest_chain": 16, **changes})
+    """Stage 4 on the made scene, without flights and with detached states if nothing else is said."""
+    usual = {"steps": 100, "gate_warmup": 5, "longest_chain": 16, "gradient_frames": 1, "flight_share": 0.0}
+    stage4 = Stage4(**{**usual, **changes})
     settings = TrainSettings(stage4=stage4, background=background, threads=threads)
     return JointStage(Subject(made_scene(), [view], [view], radius=2.0), settings)
 
 
-def first_index(stage: JointStage, wanted: Callable[[LastFrame], bool]) -> int:
-    """The first step whose last frame is as wanted."""
+def first_index(stage: JointStage, wanted: Callable[[Chain], bool]) -> int:
+    """The first step whose chain is as wanted."""
     return next(index for index in range(200) if wanted(stage.play(index)))
 
 
@@ -243,8 +244,8 @@ def test_background_and_threads_reach_every_part_of_stage_4(
 
 def test_the_background_is_seen_in_targets_and_noise() -> None:
     away = replace(SMALL, world_from_camera=SMALL.world_from_camera @ np.diag([-1.0, 1.0, -1.0, 1.0]))  # nothing there
-    last = joint(away, background=(0.1, 0.5, 0.9), temporal_share=0.0).play(0)
-    for color in (last.target.color, last.observation.color):
+    chain = joint(away, background=(0.1, 0.5, 0.9), temporal_share=0.0).play(0)
+    for color in (chain.target.color, chain.frames[-1].observation.color):
         np.testing.assert_allclose(color, np.broadcast_to(np.float32([0.1, 0.5, 0.9]), color.shape))
 
 
@@ -269,9 +270,42 @@ def test_clean_frames_come_first_and_noisy_ones_last(recorder: Recorder, monkeyp
     assert begun == [length - 3 for length in lengths if length > 3] and len(begun) > 1
 
 
+def test_a_flight_takes_off_from_rest_and_is_noisy_all_the_way(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any length from the first step on; the state at its start is that of a long rest at its first camera."""
+    begun = []
+    monkeypatch.setattr(joint_stage, "clean_state", lambda *args: begun.append(args[1:3]) or clean_state(*args))
+    stage = joint(temporal_share=1.0, flight_share=1.0, longest_chain=40, gradient_frames=3, steps=1000)
+    lengths = []
+    for index in range(6):
+        before = len(recorder.noises)
+        chain = stage.play(index)
+        lengths.append(len(recorder.noises) - before)
+        assert len(chain.frames) == min(3, lengths[-1])
+    assert [frames for _, frames in begun] == [40] * 6 and max(lengths) > 20 and min(lengths) >= 2
+    assert not np.array_equal(begun[-1][0].world_from_camera, chain.frames[0].camera.world_from_camera)
+    assert joint(flight_share=1.0, temporal_share=0.0).play(0).state is None
+
+
+def test_the_loss_of_the_last_frame_reaches_the_payload_of_the_frames_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Surfels that only earlier frames show have a gradient, unless the state is detached."""
+
+    def touched(gradient_frames: int) -> set[int]:
+        stage = joint(temporal_share=1.0, flight_share=1.0, gradient_frames=gradient_frames, gate_warmup=0)
+        index = first_index(stage, lambda chain: len(chain.frames) == gradient_frames and chain.state is not None)
+        chain = stage.play(index)
+        _, terms = stage.forward(chain, index)
+        torch.stack(list(terms.values())).sum().backward()
+        seen = np.unique(chain.frames[-1].visibility.primitive_id)
+        return set(np.flatnonzero(stage.payload.grad.abs().sum(1).numpy())) - set(seen.tolist())
+
+    assert touched(4) and not touched(1)
+
+
 def test_a_chain_of_one_frame_has_no_history() -> None:
-    last = joint(temporal_share=0.0).play(3)
-    assert last.state is None and last.before is None and last.disoccluded(Stage4()) is None
+    chain = joint(temporal_share=0.0).play(3)
+    assert chain.state is None and len(chain.frames) == 1 and chain.frames[0].disoccluded is None
 
 
 def test_a_clean_start_is_as_long_as_asked() -> None:
@@ -317,25 +351,23 @@ def test_a_picture_without_depth_is_no_target() -> None:
         CleanPicture.of(Image(flat(2, 0.5).color))
 
 
-def disoccluded_frame(stage: JointStage) -> tuple[int, LastFrame]:
-    """A step with history, in whose frame before everything was nearer and darker: all of it is disoccluded."""
-    index = first_index(stage, lambda last: last.state is not None and last.before is not None)
-    last = stage.play(index)
-    before = CleanPicture(last.before.color - 0.5, last.before.alpha, 0.5 * last.before.depth)
-    return index, replace(last, before=before)
-
-
 def test_disoccluded_pixels_use_no_history_and_pay_for_trust() -> None:
+    """The upper half of the last frame was not seen before."""
     stage = joint(temporal_share=1.0, gate_warmup=0, curriculum_share=0.01)
-    index, last = disoccluded_frame(stage)
-    mask = last.disoccluded(stage.settings)
-    assert mask.float().mean() > 0.2
-    frame, terms = stage.forward(last, index)
+    index = first_index(stage, lambda chain: chain.state is not None)
+    chain = stage.play(index)
+    mask = torch.zeros(SMALL.height, SMALL.width, dtype=torch.bool)
+    mask[:6] = True
+
+    def hidden(pixels: Tensor | None) -> Chain:
+        return replace(chain, frames=(*chain.frames[:-1], replace(chain.frames[-1], disoccluded=pixels)))
+
+    frame, terms = stage.forward(hidden(mask), index)
     assert (frame.views["accumulated_frames"][mask] == 1).all() and (frame.views["denoised_frames"][mask] == 1).all()
     trusts = frame.trusts[0] + frame.trusts[1]
     assert (frame.views["accumulated_trust"][mask] == 0).all() and trusts[mask].min() > 0
     assert terms["disocclusion"].item() == pytest.approx(0.03 * (trusts * mask).mean().item())
-    assert "disocclusion" not in stage.forward(replace(last, before=None), index)[1]
+    assert "disocclusion" not in stage.forward(hidden(None), index)[1]
 
 
 # The terms of the loss
@@ -343,11 +375,11 @@ def test_disoccluded_pixels_use_no_history_and_pay_for_trust() -> None:
 
 def learned(stage: JointStage) -> tuple[TensorImage, TensorObservation, Tensor]:
     """A frame with history, its observation and its target."""
-    index = first_index(stage, lambda last: last.state is not None)
-    last = stage.play(index)
-    frame, _ = stage.forward(last, index)
-    observation = replace(TensorObservation.from_numpy(last.observation), neural_view=None)
-    return frame, observation, torch.tensor(last.target.color)
+    index = first_index(stage, lambda chain: chain.state is not None)
+    chain = stage.play(index)
+    frame, _ = stage.forward(chain, index)
+    observation = replace(TensorObservation.from_numpy(chain.frames[-1].observation), neural_view=None)
+    return frame, observation, torch.tensor(chain.target.color)
 
 
 @pytest.fixture(scope="module")
@@ -494,9 +526,10 @@ def test_the_passes_of_the_method_are_trained(method: str, settings: DenoiserSet
 def test_the_target_is_the_vanilla_scene() -> None:
     scene, other = made_scene(), replace(made_scene(), sh=made_scene().sh + 0.5)
     stage = JointStage(Subject(scene, [SMALL], [SMALL], 2.0, other), TrainSettings(threads=1))
-    last = stage.play(0)
-    np.testing.assert_allclose(last.target.color, render(other, last.camera, "reference").color, atol=1e-6)
-    assert np.abs(last.target.color - render(scene, last.camera, "reference").color).max() > 0.05
+    chain = stage.play(0)
+    camera = chain.frames[-1].camera
+    np.testing.assert_allclose(chain.target.color, render(other, camera, "reference").color, atol=1e-6)
+    assert np.abs(chain.target.color - render(scene, camera, "reference").color).max() > 0.05
 
 
 def test_disoccluded_pixels_of_every_noisy_frame_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,8 +63,9 @@ _LARGE_STAGE1 = replace(
 SIZES = {
     "small": Size(
         "an hour or two a scene on two cores: width 400, 150,000 surfels, all steps of stage 4, in windows",
-        replace(_SMALL, stage4=Stage4(window=(200, 144), lpips=0.0)),  # LPIPS would take most of the time
-        transfer_steps=4_000,
+        # LPIPS would take most of the time.
+        replace(_SMALL, stage4=Stage4(steps=1_000, network_rate=1e-3, gate_warmup=150, window=(128, 96), lpips=0.0)),
+        transfer_steps=400,
         width=400,
         samples=256,
         every=30,

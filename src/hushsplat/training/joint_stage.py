@@ -62,22 +62,23 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class LastFrame:
-    """The last frame of a chain, of which a step takes the gradient."""
+class NoisyFrame:
+    """A stochastic frame of a chain."""
 
     camera: Camera
     visibility: Visibility
     observation: Observation
-    state: State | None  # after the frame before
-    target: CleanPicture
-    before: CleanPicture | None  # the clean picture of the frame before, for the disocclusion mask
-    near_static: bool
+    disoccluded: Bool[Tensor, "h w"] | None  # the mask, where there is a frame before
 
-    def disoccluded(self, settings: Stage4) -> Bool[Tensor, "h w"] | None:
-        """The mask, where there is a frame before."""
-        if self.before is None or self.state is None:
-            return None
-        return disocclusion(self.target, self.camera, self.before, self.state.camera, settings)
+
+@dataclass(frozen=True)
+class Chain:
+    """The end of a chain, of which a step takes the gradient."""
+
+    state: State | None  # before its frames
+    frames: tuple[NoisyFrame, ...]  # that the gradient goes through; the loss is that of the last
+    target: CleanPicture  # of the last
+    near_static: bool
 
 
 class JointStage:
@@ -119,44 +120,53 @@ class JointStage:
         """One chain, one gradient."""
         for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
             group["lr"] = rate * rate_share(index, self.settings)
-        last = self.play(index)
-        frame, terms = self.forward(last, index)
+        chain = self.play(index)
+        frame, terms = self.forward(chain, index)
         loss = torch.stack(list(terms.values())).sum()
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.networks.parameters(), self.settings.clip_gradient)
         self.optimiser.step()
-        reached = psnr(frame.views["composite"].detach().numpy(), last.target.color)
+        reached = psnr(frame.views["composite"].detach().numpy(), chain.target.color)
         return {"loss": loss.item(), "psnr": reached, **{name: term.item() for name, term in terms.items()}}
 
-    def play(self, index: int) -> LastFrame:
-        """The chain of a step up to its last frame: clean history first, then real noise, as in use."""
+    def play(self, index: int) -> Chain:
+        """The chain of a step up to the frames of the gradient: clean history first, then real noise, as in use."""
         settings, subject, rng = self.settings, self.subject, np.random.default_rng([self.seed, index])
         frames = chain_length(index, settings, rng)
+        flies = frames > 1 and rng.random() < settings.flight_share
+        if flies:
+            frames = int(rng.integers(FIRST_LONGEST, settings.longest_chain + 1))
         view = windowed(subject.views[int(rng.integers(len(subject.views)))], settings.window, rng)
-        kind, cameras = self._cameras(view, frames, rng)
+        kind, cameras = self._cameras(view, frames, flies, rng)
         configured, noisy = self._configured(index), min(settings.suffix_frames, frames)
-        stream = self._stream(configured, index)
+        stream, before = self._stream(configured, index), None
+        if flies:
+            rest = self._clean(cameras[0]), cameras[0], settings.longest_chain
+            stream.states[0] = clean_state(*rest, configured.name, self.denoiser_settings(index))
+            for camera in cameras[:-noisy]:
+                stream.step(camera)
         if frames > noisy:
             start = cameras[-noisy - 1]
-            history = self._clean(start), start, frames - noisy
-            stream.states[0] = clean_state(*history, configured.name, self.denoiser_settings(index))
-        before = self._clean(cameras[-noisy - 1]) if frames > noisy else None
-        for camera in cameras[-noisy:-1]:
+            before = self._clean(start)
+            if not flies:
+                history = before, start, frames - noisy
+                stream.states[0] = clean_state(*history, configured.name, self.denoiser_settings(index))
+        followed = min(settings.gradient_frames, noisy)
+        for camera in cameras[frames - noisy : frames - followed]:
             picture = self._clean(camera)
             self._noisy_step(stream, camera, picture, before)
             before = picture
-        camera = cameras[-1]
-        observation, state = stream.observe(camera).numpy(), stream.states[0]
-        return LastFrame(
-            camera,
-            stream.visibility.numpy(),
-            observation,
-            None if state is None else state.numpy(),
-            self._clean(camera),
-            before,
-            kind == "near-static",
-        )
+        state, last = stream.states[0], cameras[max(0, frames - followed - 1)]
+        ends = []
+        for camera in cameras[frames - followed :]:
+            picture = self._clean(camera)
+            hidden = None if before is None else disocclusion(picture, camera, before, last, settings)
+            observation = stream.observe(camera).numpy()
+            ends.append(NoisyFrame(camera, stream.visibility.numpy(), observation, hidden))
+            stream.number += 1
+            before, last = picture, camera
+        return Chain(None if state is None else state.numpy(), tuple(ends), picture, kind == "near-static")
 
     def _noisy_step(self, stream: Stream, camera: Camera, picture: CleanPicture, before: CleanPicture | None) -> None:
         """One frame of the suffix; disoccluded pixels begin anew, as if both trusts were 0."""
@@ -176,17 +186,19 @@ class JointStage:
         after.accumulated_trust[hidden] = after.denoised_trust[hidden] = 0
         stream.states[0] = after
 
-    def forward(self, last: LastFrame, index: int) -> tuple[TensorImage, dict[str, Float[Tensor, ""]]]:
+    def forward(self, chain: Chain, index: int) -> tuple[TensorImage, dict[str, Float[Tensor, ""]]]:
         """The last frame, differentiable, and the terms of its loss."""
-        observation = TensorObservation.from_numpy(last.observation)
-        if self.settings.payload:
-            view = neural_view(self.payload, last.visibility, last.camera)
-            observation = replace(observation, neural_view=view)
-        state = None if last.state is None else TensorState.from_numpy(last.state)
-        hidden = last.disoccluded(self.settings)
-        frame, _ = denoise(self.networks, observation, last.camera, state, self.denoiser_settings(index), hidden)
-        target = torch.tensor(last.target.color)
-        return frame, self.loss.terms(frame, observation, target, hidden, last.near_static)
+        settings = self.denoiser_settings(index)
+        state = None if chain.state is None else TensorState.from_numpy(chain.state)
+        for each in chain.frames:
+            observation = TensorObservation.from_numpy(each.observation)
+            if self.settings.payload:
+                observation = replace(observation, neural_view=neural_view(self.payload, each.visibility, each.camera))
+            frame, state = denoise(
+                self.networks, observation, each.camera, state, settings, each.disoccluded, through_time=True
+            )
+        target = torch.tensor(chain.target.color)
+        return frame, self.loss.terms(frame, observation, target, each.disoccluded, chain.near_static)
 
     def denoiser_settings(self, index: int) -> DenoiserSettings:
         """While untrained networks warm up, the gate shows the denoised path only."""
@@ -203,9 +215,9 @@ class JointStage:
         scene = self.engine.with_payload(self.scene, payload)
         return Stream(self.engine, scene, [configured], noise=Noise(seed=self.seed + index), options=self.options)
 
-    def _cameras(self, view: Camera, frames: int, rng: Generator) -> tuple[str, list[Camera]]:
+    def _cameras(self, view: Camera, frames: int, flies: bool, rng: Generator) -> tuple[str, list[Camera]]:
         sizes, radius = self.settings.chains, self.subject.radius
-        if rng.random() >= sizes.pace_share:
+        if not flies and rng.random() >= sizes.pace_share:
             kind = chain_kind(sizes, rng)
             return kind, chain_cameras(view, kind, frames, sizes, radius, rng)
         depth = self._clean(view).depth

@@ -232,6 +232,17 @@ class Stage4(Settings):
 
     temporal_share: float = setting(0.7, "of the steps that have a history.", low=0, high=1, source=TABLE)
     suffix_frames: int = setting(8, "the last frames of a chain are stochastic.", low=1, source=f"{TABLE}: K")
+    gradient_frames: int = setting(
+        4, "so many of the last frames the gradient goes through; 1: the state is detached.", low=1, source="Ours"
+    )
+    flight_share: float = setting(
+        0.7,
+        "of the chains with a history: a camera that rested takes off at `pace_px`, and all of its frames are "
+        "stochastic, as in use; such chains have any length from the first step on.",
+        low=0,
+        high=1,
+        source="Ours",
+    )
     longest_chain: int = setting(
         128,
         "length of the chains at the end of the curriculum, which begins with 2.",
@@ -319,6 +330,8 @@ SMALL = TrainSettings(
         transfer=True,
         network_rate=5e-4,
         trust_loss=1.0,
+        gradient_frames=1,
+        flight_share=0.0,
         chains=ChainSizes(pace_share=0.5),
         window=(200, 144),
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -28,10 +30,13 @@ def step(
     state: TensorState | None,  # None on the first frame
     config: DenoiserSettings,
     disoccluded: Bool[Tensor, "h w"] | None = None,  # training knows where nothing was seen before: trusts are 0 there
+    *,
+    through_time: bool = False,  # the gradient goes on into the frames before
 ) -> tuple[TensorImage, TensorState]:
     """One frame: the picture to show, and the state for the next one.
 
-    Differentiable in the denoiser's parameters, the payload and the colour; the state is detached on both sides.
+    Differentiable in the denoiser's parameters, the payload and the colour; the state is detached on both sides, but
+    for `through_time`. The picture that was shown before is detached then, too: only what is shown depends on it.
     """
     observation = observation.checked(camera)
     neural_view = _payload(observation, config)
@@ -39,6 +44,8 @@ def step(
     moments = torch.cat([color, color[..., :1] ** 2], dim=-1)  # the mean of Y² follows the accumulated path
 
     # 1. Reproject
+    if state is not None and not through_time:
+        state = replace(state, values=state.values.detach())
     history = reproject(observation.depth, camera, state, config)
     moments_before = torch.cat([history.accumulated, history.squared_luma[..., None]], dim=-1)
 
@@ -91,9 +98,10 @@ def step(
         "ellipse": ellipse.stacked(),
     }
     depth, spare = history.filled_depth, torch.zeros_like(trust_s)
-    values = _stack(moments, frames_s, used_s, denoised, frames_h, used_h, shown, depth, spare)
+    values = _stack(moments, frames_s, used_s, denoised, frames_h, used_h, shown.detach(), depth, spare)
     method = "temporal" if state is None else state.method
-    return TensorImage(shown, views, history, (trust_s, trust_h)), TensorState(values.detach(), camera, method)
+    after = TensorState(values if through_time else values.detach(), camera, method)
+    return TensorImage(shown, views, history, (trust_s, trust_h)), after
 
 
 def _payload(observation: TensorObservation, config: DenoiserSettings) -> Float[Tensor, "h w 4"] | None:

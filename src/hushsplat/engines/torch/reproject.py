@@ -17,21 +17,20 @@ NEAREST_DEPTH = 1e-6  # world units: what is nearer to the previous camera, or b
 FARTHEST_PX = 1e9  # stands for a motion that has no number; its compressed magnitude rounds to 1
 
 
-@torch.no_grad()
 def reproject(
     depth: Float[Tensor, "h w"], camera: Camera, state: TensorState | None, config: DenoiserSettings
 ) -> History:
-    """Move the previous state into this frame's camera."""
+    """Move the previous state into this frame's camera; differentiable in what the state remembers."""
     filled = fill_holes(depth, config.far_depth)
     if state is None or state.values.shape[:2] != depth.shape:
         return _no_history(filled)
     motion = _motion_between(state.camera, camera, config.static_tolerance)
     if motion.static:
         return History(
-            values=state.values.detach(),
+            values=state.values,
             valid=torch.ones_like(filled, dtype=torch.bool),
             motion_px=filled.new_zeros(*filled.shape, 2),
-            relative_depth=relative_difference(filled, state.depth),
+            relative_depth=relative_difference(filled, state.depth.detach()),
             filled_depth=filled,
             static=True,
         )
@@ -42,9 +41,9 @@ def reproject(
     row_before = row + torch.floor(motion_px[..., 1] + 0.5).long()
     # What lies behind the previous camera has moved too far to be inside.
     valid = (column_before >= 0) & (column_before < width) & (row_before >= 0) & (row_before < height)
-    seen_before = state.depth[row_before.clamp(0, height - 1), column_before.clamp(0, width - 1)]
+    seen_before = state.depth.detach()[row_before.clamp(0, height - 1), column_before.clamp(0, width - 1)]
     return History(
-        values=torch.where(valid[..., None], _resampled(state.values.detach(), motion_px, config), 0),
+        values=torch.where(valid[..., None], _resampled(state.values, motion_px, config), 0),
         valid=valid,
         motion_px=motion_px,
         relative_depth=torch.where(valid, relative_difference(depth_before, seen_before), 1),

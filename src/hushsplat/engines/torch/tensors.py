@@ -116,7 +116,7 @@ def resized(state: TensorState, camera: Camera) -> TensorState:
 
 @dataclass(frozen=True)
 class History(StateChannels):
-    """The reprojected state, all 0 where it is not valid, and how well it fits; nothing in it has a gradient."""
+    """The reprojected state, all 0 where it is not valid, and how well it fits; how well has no gradient."""
 
     values: Float[Tensor, "h w 16"]
     valid: Bool[Tensor, "h w"]

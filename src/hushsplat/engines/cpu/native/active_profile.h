@@ -12,6 +12,7 @@ namespace hush::HUSH_ISA {
 constexpr float kHalf = 0.5f;          // transmittance whose depth is kept beside that of ActiveSetSettings::stop
 constexpr int kWindow = 8;             // cells: a profile spread over more than this is no help
 constexpr float kEntered = 4;          // px of parallax that count for one px that what is seen comes into the picture
+constexpr float kUncovered = 1;        // px of what came from behind that are searched for (ours: benchmarks/hush.py)
 constexpr float kDepthSlack = 1.002f;  // depths move a little between frames, and are rounded
 
 // From a pixel of this frame at 1 / depth to the pixel of the last frame, and from depths there to depths here.
@@ -59,6 +60,8 @@ struct CellWindow {
     int x0, x1, y0, y1;  // cells, inclusive, relative to the cell
     bool inside;         // all of the tile was in the picture
     float parallax;  // px: how far near and far, or one corner and another, moved apart, or what came in at a border
+    float came_in;   // px of parallax that what came in at a border stands for
+    float apart;     // px by which places moved apart whose 1 / depth differs by 1
 };
 
 // The depths between which a patch of the last frame's cells used up its light; false outside the picture.
@@ -119,10 +122,15 @@ inline bool window_of(const ActiveSet& before, const FrameChange& change, int x0
     auto last = [&](float v) { return (int)std::floor((v + reach + kSetCell - 1) / kSetCell); };
     const float slack = 1;  // px: a tile is not searched for less at once
     const float entered = moved.entered(before.camera, x0, y0);
-    float parallax = std::max({high[0] - low[0], high[1] - low[1], kEntered * entered});
+    const float spread = std::max(high[0] - low[0], high[1] - low[1]);
     // What is not yet seen may be as near as anything that is, and faster than what is seen here.
-    if (near.add(change, x0, y0, 1 / nearest)) parallax = std::max(parallax, near.entered(before.camera, x0, y0));
-    *window = {first(low[0]), last(high[0]), first(low[1]), last(high[1]), entered <= slack, parallax};
+    const float came_in = std::max(kEntered * entered,
+                                   near.add(change, x0, y0, 1 / nearest) ? near.entered(before.camera, x0, y0) : 0.0f);
+    const float depths = 1 / least - 1 / most;
+    *window = {first(low[0]),    last(high[0]),
+               first(low[1]),    last(high[1]),
+               entered <= slack, std::max(spread, came_in),
+               came_in,          depths > 0 ? spread / depths : 0};
     return window->x1 - window->x0 <= kWindow && window->y1 - window->y0 <= kWindow;
 }
 
@@ -134,39 +142,17 @@ struct PixelBox {
 constexpr int kBlock = 8;  // px: side of the squares of a tile for which it is known how deep light reached
 constexpr int kBlocks = kSetTile / kBlock;
 
-// What the last frame says of a tile of this frame.
-struct TileProfile {
-    float finished;                             // depth behind which nothing is seen
-    bool known;                                 // the last frame showed all of this tile
-    float parallax;                             // px, see CellWindow
-    alignas(32) float block[kBlocks][kBlocks];  // depths behind which nothing is seen in each block
+// Depths behind which nothing is looked for in a tile.
+struct TileDepths {
+    float most;                                 // of all blocks
+    alignas(32) float block[kBlocks][kBlocks];  // of each block
 
-    void read(const ActiveSet* before, const FrameChange& change, int x0, int y0, float reach, float nearest) {
-        CellWindow window;
-        const bool found = before && window_of(*before, change, x0, y0, reach, nearest, &window);
-        known = found && window.inside, parallax = found ? window.parallax : 0;
-        finished = kUnknown;
-        std::fill_n(block[0], kBlocks * kBlocks, kUnknown);
-        if (!known) return;
-        float scale, offset;
-        change.depth(x0 + 0.5f * kSetTile + 0.5f * kSetCell * (window.x0 + window.x1),
-                     y0 + 0.5f * kSetTile + 0.5f * kSetCell * (window.y0 + window.y1), &scale, &offset);
-        finished = 0;
-        constexpr int kCellsInBlock = kBlock / kSetCell;
-        for (int y = 0; y < kBlocks; ++y)
-            for (int x = 0; x < kBlocks; ++x) {
-                const int column = x0 / kSetCell + x * kCellsInBlock, row = y0 / kSetCell + y * kCellsInBlock;
-                const float then = farthest(*before, column + window.x0, column + kCellsInBlock + window.x1,
-                                            row + window.y0, row + kCellsInBlock + window.y1);
-                block[y][x] = then < kUnknown ? (scale * then + offset) * kDepthSlack : kUnknown;
-                finished = std::max(finished, block[y][x]);
-            }
-    }
+    void fill(float depth) { std::fill_n(block[0], kBlocks * kBlocks, most = depth); }
+    float least() const { return *std::min_element(block[0], block[0] + kBlocks * kBlocks); }
 
-    // Whether anything at this depth is seen in the part of the box that lies in this tile at (x0, y0), as far as is
-    // known.
-    HUSH_MEMBER bool shows(const PixelBox& box, int x0, int y0, float depth) const {
-        if (depth > finished) return false;
+    // Whether this depth is reached in the part of the box that lies in this tile at (x0, y0).
+    HUSH_MEMBER bool reach(const PixelBox& box, int x0, int y0, float depth) const {
+        if (depth > most) return false;
         const int left = std::max((box.x0 - x0) / kBlock, 0), right = std::min((box.x1 - 1 - x0) / kBlock, kBlocks - 1);
         const int top = std::max((box.y0 - y0) / kBlock, 0), low = std::min((box.y1 - 1 - y0) / kBlock, kBlocks - 1);
         const unsigned columns = (0xfu << left & 0xfu >> (kBlocks - 1 - right)) * 0x1111u;
@@ -174,18 +160,94 @@ struct TileProfile {
         const f32x8 here = splat(depth);
         return ((bits(load(block[0]) >= here) | bits(load(block[2]) >= here) << 8) & columns & rows) != 0;
     }
+};
+static_assert(kBlocks == 4, "two rows of blocks are a vector");
+
+// What the last frame says of a tile of this frame.
+struct TileProfile {
+    TileDepths seen;    // nothing behind these is seen, as far as is known
+    TileDepths sought;  // as far as new members are looked for, if the tile is searched
+    bool known;         // the last frame showed all of this tile
+    CellWindow window;  // if it did
+
+    void read(const ActiveSet* before, const FrameChange& change, int x0, int y0, float reach, float nearest) {
+        window = {};
+        known = before && window_of(*before, change, x0, y0, reach, nearest, &window) && window.inside;
+        if (known)
+            read_blocks(*before, change, x0, y0);
+        else
+            seen.fill(kUnknown);
+        sought = seen;
+    }
+
+    // Leaves those blocks to be searched where something may have come from behind: between the surfaces that they and
+    // their neighbourhood showed, in so many frames like this one.
+    void seek_uncovered(const ActiveSet& before, int x0, int y0, float frames) {
+        if (!known || window.came_in * frames >= kUncovered) return;
+        sought.most = 0;
+        for (int y = 0; y < kBlocks; ++y)
+            for (int x = 0; x < kBlocks; ++x) {
+                const Range half = half_depths(before, block_at(x0, y0, x, y));
+                if (!(window.apart * (1 / half.least - 1 / half.most) * frames >= kUncovered)) sought.block[y][x] = 0;
+                sought.most = std::max(sought.most, sought.block[y][x]);
+            }
+    }
 
 private:
-    // The farthest depth at which the last frame's light ended in these cells; outside its picture it is 0.
-    static float farthest(const ActiveSet& before, int left, int right, int top, int bottom) {
-        const float* plane = before.plane(kProfileLevels - 1);
+    // Cells of the last frame, exclusive ends.
+    struct CellBox {
+        int x0, x1, y0, y1;
+    };
+    struct Range {
+        float least, most;
+    };
+    static constexpr int kCellsInBlock = kBlock / kSetCell;
+
+    // Where a block of the tile at (x0, y0) was.
+    CellBox block_at(int x0, int y0, int x, int y) const {
+        const int column = x0 / kSetCell + x * kCellsInBlock, row = y0 / kSetCell + y * kCellsInBlock;
+        return {column + window.x0, column + kCellsInBlock + window.x1, row + window.y0,
+                row + kCellsInBlock + window.y1};
+    }
+
+    void read_blocks(const ActiveSet& before, const FrameChange& change, int x0, int y0) {
+        float scale, offset;
+        change.depth(x0 + 0.5f * kSetTile + 0.5f * kSetCell * (window.x0 + window.x1),
+                     y0 + 0.5f * kSetTile + 0.5f * kSetCell * (window.y0 + window.y1), &scale, &offset);
+        seen.most = 0;
+        for (int y = 0; y < kBlocks; ++y)
+            for (int x = 0; x < kBlocks; ++x) {
+                const float then = farthest(before, block_at(x0, y0, x, y));
+                seen.block[y][x] = then < kUnknown ? (scale * then + offset) * kDepthSlack : kUnknown;
+                seen.most = std::max(seen.most, seen.block[y][x]);
+            }
+    }
+
+    template <class Visit>
+    static void each_depth(const ActiveSet& before, const CellBox& box, int level, Visit&& visit) {
+        const float* plane = before.plane(level);
+        for (int y = std::max(box.y0, 0); y < std::min(box.y1, before.cell_rows); ++y)
+            for (int x = std::max(box.x0, 0); x < std::min(box.x1, before.cell_columns); ++x)
+                visit(plane[(size_t)y * before.cell_columns + x]);
+    }
+
+    // Depths at which half of the light had ended.
+    static Range half_depths(const ActiveSet& before, const CellBox& box) {
+        Range found = {kUnknown, 0};
+        each_depth(before, box, 0, [&](float depth) {
+            if (!(depth > 0)) return;  // outside the picture
+            found.least = std::min(found.least, depth);
+            found.most = std::max(found.most, depth);
+        });
+        return found;
+    }
+
+    // The farthest depth at which light ended; outside the picture it is 0.
+    static float farthest(const ActiveSet& before, const CellBox& box) {
         float most = 0;
-        for (int y = std::max(top, 0); y < std::min(bottom, before.cell_rows); ++y)
-            for (int x = std::max(left, 0); x < std::min(right, before.cell_columns); ++x)
-                most = std::max(most, plane[(size_t)y * before.cell_columns + x]);
+        each_depth(before, box, kProfileLevels - 1, [&](float depth) { most = std::max(most, depth); });
         return most;
     }
 };
-static_assert(kBlocks == 4, "two rows of blocks are a vector");
 
 }  // namespace hush::HUSH_ISA

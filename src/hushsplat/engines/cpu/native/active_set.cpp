@@ -97,7 +97,7 @@ private:
         Recycling<uint64_t> kept(job_.next->words());
         std::memset(kept.get(), 0, kept.size() * 8);
         std::vector<float> finished(tiles());
-        for (int tile = 0; tile < tiles(); ++tile) finished[tile] = profiles_[tile].finished;
+        for (int tile = 0; tile < tiles(); ++tile) finished[tile] = profiles_[tile].seen.most;
         const ActiveSetSettings& settings = job_.settings;
         const MemberJob set = {members,        kept.get(),    finished.data(), columns_,
                                settings.prune, settings.stop, job_.next};
@@ -164,17 +164,23 @@ private:
         std::vector<uint8_t> wanted(count, 0);
         for (int tile = 0; tile < count; ++tile) {
             bool known = true;
-            float moved = 0;
+            float moves = 0;  // px in this frame
             each_inside(tile, [&](int index) {
                 known &= profiles_[index].known;
-                moved = std::max(moved, profiles_[index].parallax);
+                moves = std::max(moves, profiles_[index].window.parallax);
             });
-            if (has_profile_) moved += previous_->parallax[tile];
+            const float moved = moves + (has_profile_ ? previous_->parallax[tile] : 0);
             if (job_.settings.discovery == Discovery::everything || !known)
                 wanted[tile] = (uint8_t)first;
-            else
-                wanted[tile] =
-                    moved >= job_.settings.parallax_px || (tile + (int)job_.next->frame) % job_.settings.period == 0;
+            else if ((tile + (int)job_.next->frame) % job_.settings.period == 0)
+                wanted[tile] = 1;
+            else if (moved >= job_.settings.parallax_px) {
+                wanted[tile] = 1;
+                each_inside(tile, [&](int index) {
+                    profiles_[index].seek_uncovered(*previous_, index % columns_ * kSetTile,
+                                                    index / columns_ * kSetTile, moved / moves);
+                });
+            }
             job_.next->parallax[tile] = wanted[tile] ? 0 : moved;
         }
         return wanted;
@@ -196,9 +202,8 @@ private:
     Ends ends(int tile) const {
         Ends found = {kUnknown, 0};
         each_inside(tile, [&](int index) {
-            const float* block = profiles_[index].block[0];
-            found.least = std::min(found.least, *std::min_element(block, block + kBlocks * kBlocks));
-            found.most = std::max(found.most, profiles_[index].finished);
+            found.least = std::min(found.least, profiles_[index].sought.least());
+            found.most = std::max(found.most, profiles_[index].sought.most);
         });
         return found;
     }
@@ -212,14 +217,17 @@ private:
             for (size_t k = lists_.begin[index]; k < lists_.begin[index + 1]; ++k) {
                 const int chunk = lists_.chunk[k];
                 if (lists_.inverse_near[chunk] * end.most < 1) break;  // and all behind it
+                const ChunkBox& around = lists_.box[chunk];
+                if (!sought(tile, end, around.x0, around.x1, around.y0, around.y1, 1 / lists_.inverse_near[chunk]))
+                    continue;
                 ensure_projected(scene_, camera_, chunk);
                 const ChunkReach& reach = scene_.reach[chunk];  // by far smaller than the box of its bounds
-                if (!shows(tile, end, reach.x0, reach.x1, reach.y0, reach.y1, 1 / reach.nearest)) continue;
+                if (!sought(tile, end, reach.x0, reach.x1, reach.y0, reach.y1, 1 / reach.nearest)) continue;
                 const int16_t* box = &scene_.box[(size_t)chunk * 4 * kChunk];
                 uint64_t seen[2] = {};
                 each_in_tile(scene_, chunk, tile, [&](int slot) {
-                    if (shows(tile, end, box[slot], box[kChunk + slot], box[2 * kChunk + slot], box[3 * kChunk + slot],
-                              center_depth(chunk * kChunk + slot)))
+                    if (sought(tile, end, box[slot], box[kChunk + slot], box[2 * kChunk + slot], box[3 * kChunk + slot],
+                               center_depth(chunk * kChunk + slot)))
                         seen[slot / 64] |= 1ull << slot % 64;
                 });
                 for (int word = 0; word < 2; ++word)
@@ -287,16 +295,24 @@ private:
 
     float center_depth(int slot) const { return 1 / scene_.projected[slot].inverse_depth; }
 
-    // Tiles under the box, where light still reached this depth.
+    // Tiles under a box.
     template <class Visit>
-    HUSH_MEMBER void each_tile(const PixelBox& box, float depth, Visit&& visit) const {
+    HUSH_MEMBER void each_under(const PixelBox& box, Visit&& visit) const {
         for (int y = box.y0 / kSetTile; y <= (box.y1 - 1) / kSetTile; ++y)
-            for (int x = box.x0 / kSetTile; x <= (box.x1 - 1) / kSetTile; ++x)
-                if (profiles_[y * columns_ + x].shows(box, x * kSetTile, y * kSetTile, depth)) visit(y * columns_ + x);
+            for (int x = box.x0 / kSetTile; x <= (box.x1 - 1) / kSetTile; ++x) visit(x, y);
     }
 
-    // Whether light reached this depth anywhere under the part of the box that lies in a tile of kTile px.
-    HUSH_MEMBER bool shows(const Tile& tile, const Ends& end, int x0, int x1, int y0, int y1, float depth) const {
+    // Those where light still reached this depth.
+    template <class Visit>
+    HUSH_MEMBER void each_tile(const PixelBox& box, float depth, Visit&& visit) const {
+        each_under(box, [&](int x, int y) {
+            const int tile = y * columns_ + x;
+            if (profiles_[tile].seen.reach(box, x * kSetTile, y * kSetTile, depth)) visit(tile);
+        });
+    }
+
+    // Whether anything of this depth is sought under the part of the box that lies in a tile of kTile px.
+    HUSH_MEMBER bool sought(const Tile& tile, const Ends& end, int x0, int x1, int y0, int y1, float depth) const {
         if (x0 >= tile.x0 + tile.width || x1 <= tile.x0 || y0 >= tile.y0 + tile.height || y1 <= tile.y0) return false;
         if (depth <= end.least || depth > end.most) return depth <= end.least;
         auto clip = [](int v, int low, int high) { return (int16_t)(v < low ? low : v > high ? high : v); };
@@ -304,7 +320,9 @@ private:
         const PixelBox box = {clip(x0, tile.x0, right), clip(x1, tile.x0, right), clip(y0, tile.y0, bottom),
                               clip(y1, tile.y0, bottom)};
         bool found = false;
-        each_tile(box, depth, [&](int) { found = true; });
+        each_under(box, [&](int x, int y) {
+            found |= profiles_[y * columns_ + x].sought.reach(box, x * kSetTile, y * kSetTile, depth);
+        });
         return found;
     }
 
