@@ -1,6 +1,7 @@
 """The active set against its twin, and what must hold over time: who matters joins, stays, and leaves."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -29,15 +30,16 @@ MEAN_ERROR, ERROR, ODD_PIXELS = 1e-4, 5e-4, 2e-3  # alpha has a relative error o
 
 
 ENGINE = CpuEngine()
+uploaded = lru_cache(maxsize=4)(ENGINE.upload)
 
 
 def draw_active_set(
     gaussians: Gaussians, camera: Camera, previous=None, *, seed=0, settings=None, options=None
 ) -> tuple[Image, _engine.ActiveSet]:
-    """One frame of a scene that is uploaded for it, and the native set."""
+    """One frame of a scene, and the native set."""
     configured = ConfiguredDenoiser("active-set", ACTIVE_SET, settings or ActiveSetSettings())
     state = None if previous is None else ActiveState("active-set", camera, previous)
-    scene, noise = ENGINE.upload(gaussians), Noise(seed=seed)
+    scene, noise = uploaded(gaussians), Noise(seed=seed)
     image, after = ENGINE.draw_active_set(configured, scene, camera, noise, state, options or RenderOptions())
     return image, after.native
 
@@ -559,3 +561,13 @@ def test_colours_are_new_beyond_the_angle_and_never_old_without_one(columns):
         found, one = draw_active_set(gaussians, view, one, settings=least)
         expected, other = draw_active_set(gaussians, view, other, settings=none)
         np.testing.assert_array_equal(found.color, expected.color)
+
+
+def test_colours_of_another_scene_are_not_kept():
+    """It has as many chunks, and its members are seen from the same place."""
+    gaussians, camera = _wall_behind_a_screen()
+    other = replace(gaussians, sh=-gaussians.sh)
+    _, state = draw_active_set(gaussians, camera)
+    found, _ = draw_active_set(other, camera, state)
+    expected, _ = draw_active_set(other, camera, state, settings=ActiveSetSettings(color_deg=0.0))
+    np.testing.assert_array_equal(found.color, expected.color)

@@ -291,7 +291,7 @@ private:
         matters_ = std::make_unique<Recycling<uint8_t>>(most);
         counts_ = std::make_unique<Recycling<int>>((size_t)kParts * tiles());
         if (job_.settings.color_deg > 0 && job_.settings.discovery != Discovery::everything)
-            job_.next->colors = std::make_unique<KeptColors>(scene_.chunks, most);
+            job_.next->colors = std::make_unique<KeptColors>(scene_, colors_, most);
         auto make = scene_.surfels ? &Frame::make_part<true> : &Frame::make_part<false>;
         parallel_for(kParts, threads_, [&](int part) { (this->*make)(parts, part); });
         return parts;
@@ -311,7 +311,8 @@ private:
         Waiting ring[kRing];
         unsigned in = 0, out = 0;
         KeptColors* kept = job_.next->colors.get();
-        const ActiveSet* before = kept && previous_ && previous_->colors ? previous_ : nullptr;
+        const bool go_on = kept && previous_ && previous_->colors && previous_->colors->are_of(scene_, colors_);
+        const ActiveSet* before = go_on ? previous_ : nullptr;
         ColorSource source(scene_, camera_, before, std::tan(job_.settings.color_deg * 0.017453292519943295f));
         auto make_eight = [&](int n) {
             int32_t slot[8], color[8];

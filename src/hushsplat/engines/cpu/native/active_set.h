@@ -51,12 +51,19 @@ enum ActiveStage { kReadProfiles, kFindMembers, kMakeMembers, kBin, kDraw, kKeep
 
 // Colours of the members, and whence each chunk's were seen.
 struct KeptColors {
-    KeptColors(int chunks, size_t members) : rgb(3 * members), first(chunks), eye((size_t)3 * chunks) {}
+    KeptColors(const Scene& scene, const Colors& from, size_t members)
+        : rgb(3 * members), first(scene.chunks), eye((size_t)3 * scene.chunks), scene_(scene.serial), sh_(from.sh) {}
+    // Another scene may have as many chunks, and the same one other harmonics.
+    bool are_of(const Scene& scene, const Colors& from) const { return scene_ == scene.serial && sh_ == from.sh; }
     size_t bytes() const { return 4 * (rgb.size() + first.size() + eye.size()); }
 
     Recycling<float> rgb;       // [member][3], in the order of the slots
     Recycling<uint32_t> first;  // [chunk]: of its members
     Recycling<float> eye;       // [chunk][3], world
+
+private:
+    uint64_t scene_;
+    const float* sh_;
 };
 
 // What goes from frame to frame. A step makes a new one and leaves the previous as it was.
