@@ -325,6 +325,15 @@ def test_top_of_a_table_is_no_floor(turn: str) -> None:
     assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(3))
 
 
+@pytest.mark.parametrize("turn", SIX_TURNS)
+def test_small_things_far_apart_stand_as_each_of_them(turn: str) -> None:
+    """What is low overlaps with its mirror image across the level plane, however it stands."""
+    places = np.float32([(-9, 0, 2), (-5, 0, -3), (0, 0, 3), (6, 0, -2), (9, 0, 1)])
+    scene = together(*(replace(statue(), means=statue().means + place) for place in places))
+    found = find_up(turned(scene, SIX_TURNS[turn]))
+    assert found @ (SIX_TURNS[turn] @ UP) > np.cos(np.radians(3))
+
+
 def cabinet() -> Gaussians:
     """A closed box under the sky, as wide as a sideboard, whose front and back are its largest planes; on four legs."""
     middle = (0.0, -0.5, 0.0)

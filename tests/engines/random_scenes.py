@@ -45,6 +45,23 @@ def crowd(rng: np.random.Generator, camera: Camera, columns: int, count: int = 2
     return from_camera_space(camera, centers, sizes[:, None] * shapes, rotations, opacities, rng, coefficients)
 
 
+def beside(rng: np.random.Generator, camera: Camera, columns: int, side: int, count: int = 128) -> Gaussians:
+    """A chunk beyond one edge of the picture whose bounds reach behind the eye; the camera is not turned.
+
+    `side` is 0 to 3: left, right, top, bottom. All centres lie outside, and some are so near that they reach inside.
+    """
+    focal, center, size = (camera.fx, camera.cx, camera.width) if side < 2 else (camera.fy, camera.cy, camera.height)
+    edge, outward = (0, -1) if side % 2 == 0 else (size, 1)
+    depth = rng.uniform(3.999, 4, count)
+    across = (edge + outward * rng.uniform(0.1, 1.5, count) - center) / focal * depth
+    along = rng.uniform(-0.5, 0.5, count) * depth
+    depth[0] = -1.0
+    centers = np.stack([across, along, depth] if side < 2 else [along, across, depth], axis=1)
+    scales = 1e-3 * rng.uniform(0.5, 1, (count, columns))  # a fraction of a pixel, and all in one chunk
+    rotations = matrix_from_quaternion(rng.normal(size=(count, 4)))
+    return from_camera_space(camera, centers, scales, rotations, rng.uniform(0.3, 1, count), rng, 1)
+
+
 def alone(rng: np.random.Generator, camera: Camera, columns: int) -> Gaussians:
     """One Gaussian, more extreme than those of the crowd: nothing hides what is wrong with it."""
     depth = np.exp(rng.uniform(np.log(NEAR), np.log(30)))

@@ -1,6 +1,7 @@
 """The active set against its twin, and what must hold over time: who matters joins, stays, and leaves."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from hushsplat.spec.state import ACTIVE_SET
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import DenoiseError
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.harmonics import SH_C0, sh_colors
 from hushsplat.types.image import Image
 from hushsplat.types.options import Noise, RenderOptions
 from hushsplat.types.rotations import quaternion_from_matrix
@@ -28,15 +30,16 @@ MEAN_ERROR, ERROR, ODD_PIXELS = 1e-4, 5e-4, 2e-3  # alpha has a relative error o
 
 
 ENGINE = CpuEngine()
+uploaded = lru_cache(maxsize=4)(ENGINE.upload)
 
 
 def draw_active_set(
     gaussians: Gaussians, camera: Camera, previous=None, *, seed=0, settings=None, options=None
 ) -> tuple[Image, _engine.ActiveSet]:
-    """One frame of a scene that is uploaded for it, and the native set."""
+    """One frame of a scene, and the native set."""
     configured = ConfiguredDenoiser("active-set", ACTIVE_SET, settings or ActiveSetSettings())
     state = None if previous is None else ActiveState("active-set", camera, previous)
-    scene, noise = ENGINE.upload(gaussians), Noise(seed=seed)
+    scene, noise = uploaded(gaussians), Noise(seed=seed)
     image, after = ENGINE.draw_active_set(configured, scene, camera, noise, state, options or RenderOptions())
     return image, after.native
 
@@ -517,3 +520,54 @@ def test_what_comes_out_from_behind_is_found(direction, step, parallax_px):
         assert max(missing) < 10, missing
     else:
         assert missing[-1] > 120  # else this test cannot see it
+
+
+def _frozen(gaussians: Gaussians, eye: np.ndarray) -> Gaussians:
+    """The same with the colours that they have from this eye, whatever they are seen from."""
+    color = sh_colors(gaussians.sh, gaussians.means, eye)
+    return replace(gaussians, sh=((color - 0.5) / SH_C0)[:, None].astype(np.float32))
+
+
+@KINDS
+@pytest.mark.parametrize("degree", [0, 1, 2, 3])
+def test_members_keep_their_colours_within_the_angle(columns, degree):
+    """Those that are new among members of long standing are coloured like them."""
+    gaussians, camera = _wall_behind_a_screen()
+    sh = np.random.default_rng(2).normal(0, 0.5, (len(gaussians), (degree + 1) ** 2, 3)).astype(np.float32)
+    gaussians = replace(gaussians, sh=sh, scales=gaussians.scales[:, :columns])
+    camera = replace(camera, fx=140.0, fy=140.0)  # all of the wall: what comes in has colours of its own
+    frozen = _frozen(gaussians, camera.position)
+    wide, none = (ActiveSetSettings(period=2, color_deg=angle) for angle in (45.0, 0.0))
+    _, state = draw_active_set(gaussians, camera, settings=wide)
+    _, other = draw_active_set(frozen, camera, settings=none)
+    for step in range(1, 6):
+        view = moved(camera, right=0.06 * step)
+        found, state = draw_active_set(gaussians, view, state, settings=wide)
+        expected, other = draw_active_set(frozen, view, other, settings=none)
+        assert state.members == other.members and state.fresh > 0
+        odd = (np.abs(found.color - expected.color) > 2e-5).any(axis=-1)
+        assert odd.mean() < 0.005  # chunks that come out whole from behind
+    difference = np.abs(found.color - reference(gaussians, view).color).mean()
+    assert difference < 2e-3 if degree == 0 else difference > 2.5e-3  # else this test cannot see it
+
+
+@KINDS
+def test_colours_are_new_beyond_the_angle_and_never_old_without_one(columns):
+    gaussians, camera = scene_and_camera(columns, seed=32, coefficients=9, count=800, width=200)
+    least, none = replace(WHOLE, color_deg=1e-4), replace(WHOLE, color_deg=0.0)
+    one = other = None
+    for step in (0.0, 0.02, 0.05):
+        view = moved(camera, right=step)
+        found, one = draw_active_set(gaussians, view, one, settings=least)
+        expected, other = draw_active_set(gaussians, view, other, settings=none)
+        np.testing.assert_array_equal(found.color, expected.color)
+
+
+def test_colours_of_another_scene_are_not_kept():
+    """It has as many chunks, and its members are seen from the same place."""
+    gaussians, camera = _wall_behind_a_screen()
+    other = replace(gaussians, sh=-gaussians.sh)
+    _, state = draw_active_set(gaussians, camera)
+    found, _ = draw_active_set(other, camera, state)
+    expected, _ = draw_active_set(other, camera, state, settings=ActiveSetSettings(color_deg=0.0))
+    np.testing.assert_array_equal(found.color, expected.color)

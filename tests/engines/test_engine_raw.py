@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 from drawing import sample_visibility
-from random_scenes import alone, away_from_pixel_borders, crowd, odd_camera
+from random_scenes import alone, away_from_pixel_borders, beside, crowd, odd_camera
 
 from hushsplat.engines.torch import renderers as twin
 from hushsplat.spec import sampling
@@ -50,6 +50,22 @@ def test_the_same_winners_as_the_twin(columns, sampler):
             winners |= {(scene_seed, i) for i in np.unique(expected[0])}
     assert flips <= FLIPS * pixels
     assert len(winners) > 200  # the comparison is about many Gaussians, not a few that hide the others
+
+
+@KINDS
+@pytest.mark.parametrize("side", range(4), ids=["left", "right", "top", "bottom"])
+def test_chunk_beside_the_picture_and_behind_the_eye_still_reaches_into_it(columns, side):
+    flips = pixels = seen = 0
+    for seed in range(12):
+        rng = np.random.default_rng([columns, side, seed])
+        camera = replace(odd_camera(rng), world_from_camera=np.eye(4))
+        gaussians = away_from_pixel_borders(beside(rng, camera, columns, side), camera)
+        expected = twin.nearest_kept(twin.fragments_of(gaussians, camera), "stratified", seed, 0)
+        flips += assert_same(sample_visibility(gaussians, camera, seed=seed, sampler="stratified"), *expected)
+        pixels += expected[0].size
+        seen += int((expected[0] >= 0).sum())
+    assert flips <= FLIPS * pixels
+    assert seen > 50
 
 
 @KINDS

@@ -388,15 +388,23 @@ class ActiveSetSettings(Settings):
         high=1e9,
         source="Ours",
     )
+    color_deg: float = setting(
+        1.0,
+        "members keep their colours while the eye has moved by no more than this as they see it; 0: never.",
+        unit="degrees",
+        low=0,
+        high=45,
+        source="Ours; benchmarks/hush.py",
+    )
     first_samples: int = setting(
         3, "samples per pixel of `stream` where nothing is known yet.", low=1, high=4, source="Ours"
     )
 
 
 QUALITY = {  # presets of hush; docs/hush.md has the cost and quality of each
-    "fast": ActiveSetSettings(prune=1 / 128, stop=0.02, parallax_px=8.0),
+    "fast": ActiveSetSettings(prune=1 / 128, stop=0.02, parallax_px=8.0, color_deg=2.0),
     "balanced": ActiveSetSettings(),
-    "best": ActiveSetSettings(prune=1 / 512, stop=1 / 255, ellipse_error=1 / 256),
+    "best": ActiveSetSettings(prune=1 / 512, stop=1 / 255, ellipse_error=1 / 256, color_deg=0.0),
 }
 SORTED = ActiveSetSettings(discovery="everything")
 

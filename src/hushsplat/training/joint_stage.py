@@ -128,7 +128,8 @@ class JointStage:
         torch.nn.utils.clip_grad_norm_(self.networks.parameters(), self.settings.clip_gradient)
         self.optimiser.step()
         reached = psnr(frame.views["composite"].detach().numpy(), chain.target.color)
-        return {"loss": loss.item(), "psnr": reached, **{name: term.item() for name, term in terms.items()}}
+        parts = {name: term.item() for name, term in terms.items()}
+        return {"loss": loss.item(), "psnr": reached, "trust": frame.trusts[0].mean().item(), **parts}
 
     def play(self, index: int) -> Chain:
         """The chain of a step up to the frames of the gradient: clean history first, then real noise, as in use."""
@@ -136,7 +137,7 @@ class JointStage:
         frames = chain_length(index, settings, rng)
         flies = frames > 1 and rng.random() < settings.flight_share
         if flies:
-            frames = int(rng.integers(FIRST_LONGEST, settings.longest_chain + 1))
+            frames = int(rng.integers(settings.longest_chain // 2, settings.longest_chain + 1))
         view = windowed(subject.views[int(rng.integers(len(subject.views)))], settings.window, rng)
         kind, cameras = self._cameras(view, frames, flies, rng)
         configured, noisy = self._configured(index), min(settings.suffix_frames, frames)

@@ -211,7 +211,7 @@ class Stage4(Settings):
     )
     payload_rate: float = setting(2e-2, "Adam's step size of the payload.", low=0, source="Ours")
     gamma_rate: float = setting(
-        1e-2, "Adam's step size of the gate's gamma, about 10 where weights are about 1.", low=0, source="Ours"
+        1e-2, "Adam's step size of the gate's gamma, about 3 where weights are about 0.3.", low=0, source="Ours"
     )
     end_share: float = setting(
         0.01, "what is left of all three rates at the end; they fall along a cosine.", low=0, high=1, source="Ours"
@@ -238,7 +238,7 @@ class Stage4(Settings):
     flight_share: float = setting(
         0.7,
         "of the chains with a history: a camera that rested takes off at `pace_px`, and all of its frames are "
-        "stochastic, as in use; such chains have any length from the first step on.",
+        "stochastic, as in use; it has half to all of the longest chain's frames from the first step on.",
         low=0,
         high=1,
         source="Ours",

@@ -21,6 +21,7 @@ REACH = 1.3  # half the grid's side, in radii
 TRIM = (0.5, 99.5)  # per cent: ends of an object, without its outermost Gaussians
 OPAQUE = 0.3
 VOXELS, MIRRORED, PLANES = 64, 1_500, 160  # a side of the grid, voxels that are mirrored, planes that are tried
+THIN_VOXELS = 6  # across a plane: the shifts and the tolerance below make up as much
 SHIFTS = (0.0, -0.04, 0.04, -0.08, 0.08)  # of a mirror plane from the middle, in radii
 PATCHES = 10  # a side: shading is compared within patches, whose own colour is about the same
 FOOT = 0.05  # of the height: what an object stands on
@@ -185,9 +186,17 @@ class StandingObject:
         centres = _centres(self._occupied[::every])
         normals = np.concatenate([axes, hemisphere(PLANES)])
         overlaps = np.array([_overlap(grid.ravel(), centres, normal) for normal in normals])
-        across = np.abs(normals @ axes.T)
-        best = np.where(across < 0.13, overlaps[:, None], 0).max(axis=0)
-        return best, 1 - overlaps[: len(axes)]
+        # What is thin overlaps with its mirror image, whatever it is: that says nothing.
+        spans = np.ptp(np.percentile(centres @ normals.T, [1, 99], axis=0), axis=0)
+        says = spans > THIN_VOXELS * (2 * REACH / VOXELS)
+        upright = (np.abs(normals @ axes.T) < 0.13) & says[:, None]
+        best = np.where(upright, overlaps[:, None], 0).max(axis=0)
+        uneven = 1 - overlaps[: len(axes)]
+        thin = ~says[: len(axes)]
+        return (
+            np.where(upright.any(axis=0), best, best.max()),
+            np.where(thin, uneven.max(where=~thin, initial=0.0), uneven),
+        )
 
     def _facing(self, axes: Float64[Array, "k 3"]) -> tuple[Float64[Array, " k"], Float64[Array, " k"]]:
         """Shares of surface that is upright and level, as logarithms over those of a ball."""

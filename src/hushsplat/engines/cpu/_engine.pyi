@@ -262,6 +262,7 @@ class ActiveSetSettings:
     discovery: int
     period: int
     parallax_px: float
+    color_deg: float
     first_samples: int
     def __init__(self) -> None: ...
 

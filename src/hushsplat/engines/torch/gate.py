@@ -10,7 +10,7 @@ from torch.nn import functional
 from hushsplat.spec.settings import DenoiserSettings
 from hushsplat.spec.weights import MIN_GAMMA
 
-INITIAL_GAMMA = 10.0  # ours: a standard error of 0.1 is shown from the denoised path alone
+INITIAL_GAMMA = 3.0  # ours: larger ones show the mean only where histories are long, and so teach trust 1
 TINY = 1e-12  # ours: variance of the luma; keeps the root differentiable at 0
 FRAMES_EPSILON = 1e-4  # ε in the paper's standard error; its size is ours
 

@@ -53,6 +53,50 @@ void each_member(Scene& scene, const Camera& camera, const uint64_t* members, in
     }
 }
 
+// Colours that the last frame's members had, as long as their chunk is seen from nearly where it was then.
+class ColorSource {
+public:
+    ColorSource(const Scene& scene, const Camera& camera, const ActiveSet* previous, float angle)
+        : scene_(scene), camera_(camera), previous_(previous), angle_(angle) {}
+
+    // Where the chunk's colours are seen from in this frame: this one's eye or an earlier one.
+    void enter(int chunk, float eye[3]) {
+        known_[0] = known_[1] = 0;
+        std::copy_n(camera_.eye, 3, eye);
+        if (!previous_ || !(previous_->members[2 * chunk] | previous_->members[2 * chunk + 1])) return;
+        const float* then = previous_->colors->eye.get() + (size_t)3 * chunk;
+        const Bounds& bounds = scene_.bounds[chunk];
+        float moved = 0, distance = 0;
+        for (int axis = 0; axis < 3; ++axis) {
+            const float gap =
+                std::max({bounds.low[axis] - camera_.eye[axis], camera_.eye[axis] - bounds.high[axis], 0.0f});
+            const float shift = camera_.eye[axis] - then[axis];
+            distance += gap * gap, moved += shift * shift;
+        }
+        if (moved > angle_ * angle_ * distance) return;
+        std::copy_n(then, 3, eye);
+        for (int word = 0; word < 2; ++word) known_[word] = previous_->members[2 * chunk + word];
+        first_ = previous_->colors->first[chunk];
+    }
+
+    // The number of the slot's colour in the last frame, -1 if it has none.
+    int32_t find(int slot) const {
+        const int word = slot / 64;
+        const uint64_t bit = 1ull << slot % 64;
+        if (!(known_[word] & bit)) return -1;
+        return (int32_t)(first_ + (word ? __builtin_popcountll(known_[0]) : 0) +
+                         __builtin_popcountll(known_[word] & (bit - 1)));
+    }
+
+private:
+    const Scene& scene_;
+    const Camera& camera_;
+    const ActiveSet* previous_;  // null: nothing is kept
+    const float angle_;          // tangent
+    uint64_t known_[2] = {};
+    uint32_t first_ = 0;
+};
+
 // One frame at work.
 class Frame {
 public:
@@ -246,6 +290,8 @@ private:
         slot_ = std::make_unique<Recycling<int32_t>>(most);
         matters_ = std::make_unique<Recycling<uint8_t>>(most);
         counts_ = std::make_unique<Recycling<int>>((size_t)kParts * tiles());
+        if (job_.settings.color_deg > 0 && job_.settings.discovery != Discovery::everything)
+            job_.next->colors = std::make_unique<KeptColors>(scene_, colors_, most);
         auto make = scene_.surfels ? &Frame::make_part<true> : &Frame::make_part<false>;
         parallel_for(kParts, threads_, [&](int part) { (this->*make)(parts, part); });
         return parts;
@@ -259,11 +305,21 @@ private:
         size_t made = parts.first[part];
         // Members wait in a ring until their colours have come from memory.
         constexpr unsigned kRing = 64, kAhead = 48;
-        int32_t ring[kRing];
+        struct Waiting {
+            int32_t slot, color;
+        };
+        Waiting ring[kRing];
         unsigned in = 0, out = 0;
+        KeptColors* kept = job_.next->colors.get();
+        const bool go_on = kept && previous_ && previous_->colors && previous_->colors->are_of(scene_, colors_);
+        const ActiveSet* before = go_on ? previous_ : nullptr;
+        ColorSource source(scene_, camera_, before, std::tan(job_.settings.color_deg * 0.017453292519943295f));
         auto make_eight = [&](int n) {
-            int32_t slot[8];
-            for (int k = 0; k < 8; ++k) slot[k] = ring[(out + (k < n ? k : 0)) % kRing];
+            int32_t slot[8], color[8];
+            for (int k = 0; k < 8; ++k) {
+                const Waiting& next = ring[(out + (k < n ? k : 0)) % kRing];
+                slot[k] = next.slot, color[k] = next.color;
+            }
             out += n;
             Record records[8];
             PixelBox boxes[8];
@@ -271,12 +327,11 @@ private:
             for (int k = 0; k < n; ++k) {
                 const PixelBox& box = boxes[k];
                 if (box.x0 >= box.x1 || box.y0 >= box.y1) continue;
-                // The mean is where the projection has just read it, not in the arrays of the file.
-                const float* row = &scene_.fixed[(size_t)(slot[k] / kChunk) * kFixed * kChunk] + slot[k] % kChunk;
-                const float mean[3] = {row[kMeanX * kChunk], row[kMeanY * kChunk], row[kMeanZ * kChunk]};
-                const f32x4 rgb = color_at(colors_, mean, camera_.eye, scene_.id[slot[k]]);
                 Record& r = (*record_)[made] = records[k];
-                r.red = rgb[0], r.green = rgb[1], r.blue = rgb[2];
+                if (color[k] >= 0)
+                    std::memcpy(&r.red, before->colors->rgb.get() + (size_t)3 * color[k], 12);
+                else
+                    set_color(slot[k], kept ? kept->eye.get() + (size_t)3 * (slot[k] / kChunk) : camera_.eye, r);
                 (*box_)[made] = box;
                 (*slot_)[made] = slot[k];
                 (*matters_)[made] = 0;
@@ -284,13 +339,27 @@ private:
                 each_tile(box, center_depth(slot[k]), [&](int tile) { ++counts[tile]; });
             }
         };
+        int chunk = -1;
         each_member(scene_, camera_, job_.next->members.get(), parts.chunk[part], parts.chunk[part + 1], [&](int slot) {
-            prefetch_harmonics(colors_, scene_.id[slot]);
-            ring[in++ % kRing] = slot;
+            if (kept && slot / kChunk != chunk) {
+                chunk = slot / kChunk;
+                source.enter(chunk, kept->eye.get() + (size_t)3 * chunk);
+            }
+            const int32_t color = source.find(slot % kChunk);
+            if (color < 0) prefetch_harmonics(colors_, scene_.id[slot]);
+            ring[in++ % kRing] = {slot, color};
             if (in - out == kAhead + 8) make_eight(8);
         });
         while (in != out) make_eight(in - out < 8 ? (int)(in - out) : 8);
         parts.count[part] = made - parts.first[part];
+    }
+
+    HUSH_MEMBER void set_color(int slot, const float eye[3], Record& r) const {
+        // The mean is where the projection has just read it, not in the arrays of the file.
+        const float* row = &scene_.fixed[(size_t)(slot / kChunk) * kFixed * kChunk] + slot % kChunk;
+        const float mean[3] = {row[kMeanX * kChunk], row[kMeanY * kChunk], row[kMeanZ * kChunk]};
+        const f32x4 rgb = color_at(colors_, mean, eye, scene_.id[slot]);
+        r.red = rgb[0], r.green = rgb[1], r.blue = rgb[2];
     }
 
     float center_depth(int slot) const { return 1 / scene_.projected[slot].inverse_depth; }
@@ -373,12 +442,19 @@ private:
             uint64_t* members = job_.next->members.get();
             std::memset(members + 2 * parts.chunk[part], 0, 16 * (size_t)(parts.chunk[part + 1] - parts.chunk[part]));
             int64_t rays = 0, fresh = 0;
+            KeptColors* colors = job_.next->colors.get();
+            size_t stays = parts.first[part];
+            int chunk = -1;
             for (size_t m = parts.first[part]; m < parts.first[part] + parts.count[part]; ++m) {
                 rays += (*record_)[m].is_ray();
                 if (!(*matters_)[m]) continue;
                 const uint32_t slot = (*slot_)[m];
                 const uint64_t bit = 1ull << (slot & 63);
                 members[slot >> 6] |= bit;
+                if (colors) {
+                    if ((int)(slot / kChunk) != chunk) colors->first[chunk = slot / kChunk] = (uint32_t)stays;
+                    std::memcpy(colors->rgb.get() + 3 * stays++, &(*record_)[m].red, 12);
+                }
                 fresh += !previous_ || !(previous_->members[slot >> 6] & bit);
             }
             std::lock_guard<std::mutex> lock(mutex);

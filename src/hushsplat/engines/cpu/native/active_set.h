@@ -49,6 +49,23 @@ struct ActiveCounts {
 
 enum ActiveStage { kReadProfiles, kFindMembers, kMakeMembers, kBin, kDraw, kKeep, kActiveStages };
 
+// Colours of the members, and whence each chunk's were seen.
+struct KeptColors {
+    KeptColors(const Scene& scene, const Colors& from, size_t members)
+        : rgb(3 * members), first(scene.chunks), eye((size_t)3 * scene.chunks), scene_(scene.serial), sh_(from.sh) {}
+    // Another scene may have as many chunks, and the same one other harmonics.
+    bool are_of(const Scene& scene, const Colors& from) const { return scene_ == scene.serial && sh_ == from.sh; }
+    size_t bytes() const { return 4 * (rgb.size() + first.size() + eye.size()); }
+
+    Recycling<float> rgb;       // [member][3], in the order of the slots
+    Recycling<uint32_t> first;  // [chunk]: of its members
+    Recycling<float> eye;       // [chunk][3], world
+
+private:
+    uint64_t scene_;
+    const float* sh_;
+};
+
 // What goes from frame to frame. A step makes a new one and leaves the previous as it was.
 struct ActiveSet {
     ActiveSet(int chunks, const Camera& from)
@@ -60,14 +77,17 @@ struct ActiveSet {
           parallax((size_t)((from.width + kTile - 1) / kTile) * ((from.height + kTile - 1) / kTile), 0) {}
     size_t words() const { return members.size(); }
     float* plane(int level) const { return profile.get() + (size_t)level * cell_columns * cell_rows; }
-    size_t bytes() const { return members.size() * 8 + profile.size() * 4 + parallax.size() * 4; }
+    size_t bytes() const {
+        return members.size() * 8 + profile.size() * 4 + parallax.size() * 4 + (colors ? colors->bytes() : 0);
+    }
 
     Recycling<uint64_t> members;  // one bit per slot of the scene, two words per chunk
     Camera camera;                // of the profile
     int cell_columns, cell_rows;  // whole tiles
     Recycling<float> profile;     // [level][cell row][cell column]: depth at which transmittance fell below the level
     std::vector<float> parallax;  // [tile of kTile px]: px, since it was searched
-    uint32_t frame = 0;           // frames since the set was empty
+    std::unique_ptr<KeptColors> colors;  // null: none are kept
+    uint32_t frame = 0;                  // frames since the set was empty
     ActiveCounts counts;
     float stage_ms[kActiveStages] = {};
 };

@@ -272,6 +272,11 @@ void bind_spec(nb::module_& m) {
             [](hush::ActiveSetSettings& self, float value) {
                 self.parallax_px = (float)in_range(value, 1e-06, 1e+09, "parallax_px is out of range");
             })
+        .def_prop_rw("color_deg",
+            [](const hush::ActiveSetSettings& self) { return (float)self.color_deg; },
+            [](hush::ActiveSetSettings& self, float value) {
+                self.color_deg = (float)in_range(value, 0, 45, "color_deg is out of range");
+            })
         .def_prop_rw("first_samples",
             [](const hush::ActiveSetSettings& self) { return (int)self.first_samples; },
             [](hush::ActiveSetSettings& self, int value) {

@@ -211,29 +211,46 @@ size_t Scene::bytes() const {
 
 namespace {
 
+// Whether all of a box is beyond the left or right edge (axis 0), or the upper or lower one (axis 1), of the picture.
+// The low-pass and the dilation reach less than 4 px beyond what is in the box, at the depth of a centre.
+bool beside(const float corners[8][3], float z_high, int axis, float focal, float center, int size) {
+    const float first = -center / focal, last = ((float)size - center) / focal, more = 4 / focal * z_high;
+    bool before = true, after = true;
+    for (int corner = 0; corner < 8; ++corner) {
+        const float at = corners[corner][axis], z = corners[corner][2];
+        before &= at + more < first * z;
+        after &= at - more > last * z;
+    }
+    return before || after;
+}
+
 // The chunk's box in the picture; false if it cannot be seen. `least` is its least depth.
 bool chunk_box(const Bounds& bounds, const Camera& camera, int box[4], float* least) {
     const float inf = std::numeric_limits<float>::infinity();
     float z_low = inf, z_high = -inf, x_low = inf, x_high = -inf, y_low = inf, y_high = -inf;
+    float corners[8][3];
     const float* r = camera.rotation;
     for (int corner = 0; corner < 8; ++corner) {
         float p[3];
         for (int axis = 0; axis < 3; ++axis)
             p[axis] = (corner >> axis & 1 ? bounds.high[axis] : bounds.low[axis]) - camera.eye[axis];
-        float z = r[6] * p[0] + r[7] * p[1] + r[8] * p[2];
-        z_low = std::min(z_low, z);
-        z_high = std::max(z_high, z);
-        float scale = 1 / std::max(z, 1e-20f);
-        float x = (r[0] * p[0] + r[1] * p[1] + r[2] * p[2]) * scale;
-        float y = (r[3] * p[0] + r[4] * p[1] + r[5] * p[2]) * scale;
-        x_low = std::min(x_low, x);
-        x_high = std::max(x_high, x);
-        y_low = std::min(y_low, y);
-        y_high = std::max(y_high, y);
+        float* c = corners[corner];
+        for (int axis = 0; axis < 3; ++axis)
+            c[axis] = r[3 * axis] * p[0] + r[3 * axis + 1] * p[1] + r[3 * axis + 2] * p[2];
+        z_low = std::min(z_low, c[2]);
+        z_high = std::max(z_high, c[2]);
+        float scale = 1 / std::max(c[2], 1e-20f);
+        x_low = std::min(x_low, c[0] * scale);
+        x_high = std::max(x_high, c[0] * scale);
+        y_low = std::min(y_low, c[1] * scale);
+        y_high = std::max(y_high, c[1] * scale);
     }
     if (z_high <= camera.near) return false;
     *least = std::max(z_low, camera.near);
-    if (z_low < 1e-4f * z_high || z_low <= 0) {  // reaches behind the eye: may be anywhere
+    if (z_low < 1e-4f * z_high || z_low <= 0) {  // reaches behind the eye: may be anywhere that is not beside
+        if (beside(corners, z_high, 0, camera.fx, camera.cx, camera.width) ||
+            beside(corners, z_high, 1, camera.fy, camera.cy, camera.height))
+            return false;
         box[0] = 0, box[1] = camera.width, box[2] = 0, box[3] = camera.height;
         return true;
     }

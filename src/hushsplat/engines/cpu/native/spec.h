@@ -84,6 +84,7 @@ struct ActiveSetSettings {
     Discovery discovery;
     int period;
     float parallax_px;
+    float color_deg;
     int first_samples;
 };
 

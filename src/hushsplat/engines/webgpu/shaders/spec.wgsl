@@ -97,6 +97,7 @@ struct ActiveSetSettings {
     discovery: u32,
     period: u32,
     parallax_px: f32,
+    color_deg: f32,
     first_samples: u32,
 }
 
