@@ -20,7 +20,8 @@ PREFIX = "synth:"
 DEMO = "demo:"
 DEMO_FILE = Path(__file__).parent / "data" / "demo.sog"  # made by tools/make_demo_scene.py
 FRAMING_GAUSSIANS = 20_000  # ours: the coarsest level with so many still shows what there is to see
-LARGE_BYTES = 100 << 20  # ours: one to several seconds
+# Ours: half a million Gaussians take a second or more. At SH degree 3 a PLY has 236 bytes for each, others 10 to 60.
+LARGE_BYTES, LARGE_PACKED_BYTES = 100 << 20, 16 << 20
 MULTIPLES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
@@ -93,7 +94,10 @@ def coarse_scene(text: str, streamed: StreamedSog) -> NamedScene:
 def is_large(text: str) -> bool:
     """Whether a scene takes long to read; a folder without one is refused."""
     path = Path(text)
-    return path.exists() and bytes_on_disk(scene_file(path)) > LARGE_BYTES
+    if not path.exists():
+        return False
+    file = scene_file(path)
+    return bytes_on_disk(file) > (LARGE_BYTES if file.suffix.lower() == ".ply" else LARGE_PACKED_BYTES)
 
 
 def scene_name(text: str) -> str:

@@ -14,7 +14,7 @@ from command import COMMAND, ENVIRONMENT, Run
 
 import hushsplat
 from hushsplat.cli.main import COMMANDS, main, one_line
-from hushsplat.scenes import LARGE_BYTES
+from hushsplat.scenes import LARGE_PACKED_BYTES
 
 WRONG = {
     "rendr PLY -o out.png": "there is no command 'rendr'; did you mean render?",
@@ -129,7 +129,7 @@ def test_folders_say_what_is_in_them_and_nothing_is_served(
     (tmp_path / "empty").mkdir()
     (tmp_path / "a.ply").symlink_to(ply)
     with (tmp_path / "more" / "b.splat").open("wb") as large:
-        large.truncate(LARGE_BYTES + 1)  # of a large scene the link is printed before it is read
+        large.truncate(LARGE_PACKED_BYTES + 1)  # of a large scene the link is printed before it is read
     for folder, said in {
         tmp_path: "is a folder; give one of the scenes in it: a.ply, more/b.splat.",
         tmp_path / "empty": "this folder has no scene; give a .ply, .splat, .spz or .sog file or a SOG folder.",

@@ -32,6 +32,7 @@ def test_the_demo_ends_in_a_page_a_video_and_a_table(
     left, right, share = re.findall(r"<b>([\d.]+)", text)
     assert float(right) > float(left) + 5 and float(share) > 0  # dB to the sorted picture
     assert (folder / "side-by-side.mp4").stat().st_size > 1000
+    assert f"hushsplat demo --output {folder} --frames 2<" in text  # the command that makes this page
     rows = read_results(folder / "results.json").rows
     assert [row["method"] for row in rows] == ["raw", "st-taa", "svgf", "temporal-zero-shot", "hush"]
 

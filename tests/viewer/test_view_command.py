@@ -14,6 +14,7 @@ import pytest
 
 import hushsplat
 from hushsplat.cli.main import main
+from hushsplat.scenes import is_large
 
 STATIC = Path(hushsplat.__file__).parent / "viewer" / "static"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(hushsplat.__file__).parents[1])}
@@ -110,3 +111,10 @@ def test_page_loads_no_external_resources() -> None:
     for path in files:
         outside = [url for url in re.findall(r"https?://[^\s\"')]+", path.read_text(encoding="utf-8"))]
         assert set(outside) <= {"http://www.w3.org/2000/svg"}, path.name  # a name, not an address
+
+
+@pytest.mark.parametrize(("name", "mb", "large"), [("a.ply", 60, False), ("a.ply", 101, True), ("a.spz", 17, True)])
+def test_scene_is_large_by_its_gaussians_and_not_by_its_bytes(name: str, mb: int, large: bool, tmp_path: Path) -> None:
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(mb << 20)
+    assert is_large(str(tmp_path / name)) is large

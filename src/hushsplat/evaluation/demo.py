@@ -52,7 +52,7 @@ def run_demo(
         track_tasks([shot], methods),
         EvaluationOptions(DRAWN_METRICS),
         folder / "results.json",
-        command=f"hushsplat demo --output {folder}",
+        command=f"hushsplat demo --output {folder}" + (f" --frames {frames}" if frames is not None else ""),
         protocol={"width": WIDTH, "height": HEIGHT, "against": "reference", "fps": FPS, "every": EVERY},
         missing={},
         notes=["hushsplat evaluate navigation takes other scenes and tracks, and has LPIPS and ColorVideoVDP."],

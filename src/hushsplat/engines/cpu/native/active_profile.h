@@ -12,7 +12,7 @@ namespace hush::HUSH_ISA {
 constexpr float kHalf = 0.5f;          // transmittance whose depth is kept beside that of ActiveSetSettings::stop
 constexpr int kWindow = 8;             // cells: a profile spread over more than this is no help
 constexpr float kEntered = 4;          // px of parallax that count for one px that what is seen comes into the picture
-constexpr float kUncovered = 1;        // px of what came from behind that are searched for (ours: benchmarks/hush.py)
+constexpr float kUncovered = 0.5f;     // px that surfaces move apart before one is searched for what it hid (ours)
 constexpr float kDepthSlack = 1.002f;  // depths move a little between frames, and are rounded
 
 // From a pixel of this frame at 1 / depth to the pixel of the last frame, and from depths there to depths here.
