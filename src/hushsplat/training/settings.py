@@ -205,7 +205,7 @@ class Stage4(Settings):
     )
     network_rate: float = setting(
         1e-4,
-        "Adam's step size of the networks; with 1e-3 t_s saturates at 1 while chains are short.",
+        "Adam's step size of the networks; with 1e-3 and the paper's chains t_s saturates at 1 while they are short.",
         low=0,
         source="Ours",
     )
