@@ -1,6 +1,6 @@
 """What stage 4 learns to trust, by the chains it learns from, beside trust 1 and constants.
 
-    python benchmarks/learned_trust.py --gradient-frames 1 8 --flight-shares 0 1 --steps 400
+    python benchmarks/learned_trust.py --gradient-frames 1 8 --flight-shares 0 1
     python benchmarks/learned_trust.py --capture bonsai/ --run RUN/scenes/bonsai --steps 900
 
 Stage 4 of `paper` from random weights on surfels of our own scene, or on those that stages 1 to 3 have left of a
@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--rates", type=float, nargs="+", default=[1e-3], help="step sizes of the networks")
     parser.add_argument("--gradient-frames", type=int, nargs="+", default=[Stage4().gradient_frames])
     parser.add_argument("--flight-shares", type=float, nargs="+", default=[Stage4().flight_share])
-    parser.add_argument("--paces", type=float, nargs=2, default=ChainSizes().pace_px, help="px a frame of flights")
+    parser.add_argument("--paces", type=float, nargs=2, default=Stage4().chains.pace_px, help="px a frame of flights")
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--count", type=int, default=60_000, help="surfels of our own scene")
     parser.add_argument("--seconds", type=float, default=4.0, help="of the walk at 300 fps; twice as many at 30")
@@ -111,7 +111,7 @@ def main() -> None:
     for rate, gradient, flights in product(arguments.rates, arguments.gradient_frames, arguments.flight_shares):
         stage4 = Stage4(
             steps=arguments.steps,
-            gate_warmup=arguments.steps // 8,
+            gate_warmup=50,
             window=(128, 96),
             network_rate=rate,
             gradient_frames=gradient,

@@ -62,10 +62,10 @@ _LARGE_STAGE1 = replace(
 # The loss of stage 4 is the paper's in all sizes; all but `paper` draw a window of the picture in each step.
 SIZES = {
     "small": Size(
-        "an hour or two a scene on two cores: width 400, 150,000 surfels, all steps of stage 4, in windows",
+        "an hour a scene on two cores: width 400, 150,000 surfels, few steps of stage 4, in windows",
         # LPIPS would take most of the time.
-        replace(_SMALL, stage4=Stage4(steps=1_000, network_rate=1e-3, gate_warmup=150, window=(128, 96), lpips=0.0)),
-        transfer_steps=400,
+        replace(_SMALL, stage4=Stage4(steps=900, network_rate=1e-3, gate_warmup=50, window=(128, 96), lpips=0.0)),
+        transfer_steps=300,
         width=400,
         samples=256,
         every=30,
@@ -82,7 +82,7 @@ SIZES = {
             stage1=_MEDIUM_STAGE1,
             stage2=Stage2(steps=500),
             stage3=Stage3(steps=1_000),
-            stage4=Stage4(steps=6_000, window=(200, 144), lpips=0.0),
+            stage4=Stage4(steps=6_000, window=(128, 96), lpips=0.0),
             width=800,
         ),
         transfer_steps=1_500,

@@ -205,7 +205,7 @@ class Stage4(Settings):
     )
     network_rate: float = setting(
         1e-4,
-        "Adam's step size of the networks; with 1e-3 t_s saturates at 1 while chains are short.",
+        "Adam's step size of the networks; with 1e-3 and the paper's chains t_s saturates at 1 while they are short.",
         low=0,
         source="Ours",
     )
@@ -233,15 +233,18 @@ class Stage4(Settings):
     temporal_share: float = setting(0.7, "of the steps that have a history.", low=0, high=1, source=TABLE)
     suffix_frames: int = setting(8, "the last frames of a chain are stochastic.", low=1, source=f"{TABLE}: K")
     gradient_frames: int = setting(
-        4, "so many of the last frames the gradient goes through; 1: the state is detached.", low=1, source="Ours"
+        8,
+        "the gradient goes through so many of the last frames; 1: the state is detached.",
+        low=1,
+        source="Ours: as many as the suffix has; the paper detaches",
     )
     flight_share: float = setting(
-        0.7,
+        1.0,
         "of the chains with a history: a camera that rested takes off at `pace_px`, and all of its frames are "
         "stochastic, as in use; it has half to all of the longest chain's frames from the first step on.",
         low=0,
         high=1,
-        source="Ours",
+        source="Ours; 0 has the paper's chains alone, whose trust comes out at 1",
     )
     longest_chain: int = setting(
         128,
@@ -253,7 +256,7 @@ class Stage4(Settings):
     curriculum_share: float = setting(
         0.8, "of the steps, after which chains are as long as they get.", low=0, high=1, above=True, source="Ours"
     )
-    chains: ChainSizes = setting(ChainSizes(), "how far chains move.")
+    chains: ChainSizes = setting(ChainSizes(pace_px=(0.2, 6.0)), "how far chains move.")
     window: tuple[int, int] = setting(
         (0, 0), "the part of a view that is drawn in a step; 0: all of it.", unit="px", low=0
     )

@@ -5,7 +5,7 @@ members are culled, ordered by 262,144 buckets of depth and blended like `refere
 A fragment wins with its weight in the blend, so the share of a tile's pixels whose winner was no member before tells
 what the members miss there; where it is large (first frame, cut, border of a turn) all Gaussians of the tile are drawn.
 `sorted` and `discovery="everything"` blend all Gaussians. Hardware blending knows no weights: `prune`, `stop`,
-`reach_px`, `ellipse_error` and `parallax_px` have no effect here, nor has `first_samples`.
+`reach_px`, `ellipse_error`, `parallax_px`, `color_deg` and `first_samples` have no effect here.
 """
 
 from __future__ import annotations
