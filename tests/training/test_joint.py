@@ -44,8 +44,8 @@ SMALL = Camera.look_at([0.0, -0.3, -2.2], [0.0, 0.0, 0.0], width=16, height=12)
 
 
 def joint(view: Camera = SMALL, background: tuple[float, float, float] = (0.0, 0.0, 0.0), threads: int = 1, **changes):
-    """Stage 4 on the made scene, without flights and with detached states if nothing else is said."""
-    usual = {"steps": 100, "gate_warmup": 5, "longest_chain": 16, "gradient_frames": 1, "flight_share": 0.0}
+    """Stage 4 on the made scene."""
+    usual = {"steps": 100, "gate_warmup": 5, "longest_chain": 16}
     stage4 = Stage4(**{**usual, **changes})
     settings = TrainSettings(stage4=stage4, background=background, threads=threads)
     return JointStage(Subject(made_scene(), [view], [view], radius=2.0), settings)
@@ -525,8 +525,7 @@ def test_the_passes_of_the_method_are_trained(method: str, settings: DenoiserSet
 
 def test_the_target_is_the_vanilla_scene() -> None:
     scene, other = made_scene(), replace(made_scene(), sh=made_scene().sh + 0.5)
-    settings = TrainSettings(stage4=Stage4(flight_share=0.0), threads=1)  # a flight may leave so small a scene
-    chain = JointStage(Subject(scene, [SMALL], [SMALL], 2.0, other), settings).play(0)
+    chain = JointStage(Subject(scene, [SMALL], [SMALL], 2.0, other), TrainSettings(threads=1)).play(0)
     camera = chain.frames[-1].camera
     np.testing.assert_allclose(chain.target.color, render(other, camera, "reference").color, atol=1e-6)
     assert np.abs(chain.target.color - render(scene, camera, "reference").color).max() > 0.05

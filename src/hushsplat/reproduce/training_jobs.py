@@ -8,7 +8,7 @@ from typing import Any
 
 from hushsplat.evaluation.experiments import CONSTANTS, SIGMAS
 from hushsplat.training.api import train
-from hushsplat.training.settings import PRESETS, Stage2, Stage3, Stage4, TrainSettings
+from hushsplat.training.settings import PRESETS, ChainSizes, Stage2, Stage3, Stage4, TrainSettings
 
 SURFELS, DENOISERS = "scenes", "denoisers"  # folders of a reproduction
 VANILLA, CONVERTED, FINAL, WEIGHTS = "stage1.ply", "stage3.ply", "stage4.ply", "denoiser.safetensors"
@@ -59,12 +59,24 @@ _LARGE_STAGE1 = replace(
     steps=15_000,
     densification=replace(_SMALL.stage1.densification, last_step=10_000, most_surfels=500_000),
 )
-# The loss of stage 4 is the paper's in all sizes; all but `paper` draw a window of the picture in each step.
+# The loss of stage 4 is the paper's in all sizes, its chains in all but `small`; all but `paper` draw a window of the
+# picture in each step.
 SIZES = {
     "small": Size(
         "an hour a scene on two cores: width 400, 150,000 surfels, few steps of stage 4, in windows",
-        # LPIPS would take most of the time.
-        replace(_SMALL, stage4=Stage4(steps=900, network_rate=1e-3, gate_warmup=50, window=(128, 96), lpips=0.0)),
+        replace(
+            _SMALL,
+            stage4=Stage4(
+                steps=900,
+                network_rate=1e-3,
+                gate_warmup=50,
+                gradient_frames=8,
+                flight_share=1.0,  # with the paper's chains t_s comes out at 1: docs/results.md
+                chains=ChainSizes(pace_px=(0.2, 6.0)),
+                window=(128, 96),
+                lpips=0.0,  # would take most of the time
+            ),
+        ),
         transfer_steps=300,
         width=400,
         samples=256,
@@ -82,7 +94,7 @@ SIZES = {
             stage1=_MEDIUM_STAGE1,
             stage2=Stage2(steps=500),
             stage3=Stage3(steps=1_000),
-            stage4=Stage4(steps=6_000, window=(128, 96), lpips=0.0),
+            stage4=Stage4(steps=6_000, window=(200, 144), lpips=0.0),
             width=800,
         ),
         transfer_steps=1_500,

@@ -233,18 +233,17 @@ class Stage4(Settings):
     temporal_share: float = setting(0.7, "of the steps that have a history.", low=0, high=1, source=TABLE)
     suffix_frames: int = setting(8, "the last frames of a chain are stochastic.", low=1, source=f"{TABLE}: K")
     gradient_frames: int = setting(
-        8,
-        "the gradient goes through so many of the last frames; 1: the state is detached.",
+        1,
+        "the gradient goes through so many of the last frames; 1: the state is detached, as in the paper.",
         low=1,
-        source="Ours: as many as the suffix has; the paper detaches",
     )
     flight_share: float = setting(
-        1.0,
+        0.0,
         "of the chains with a history: a camera that rested takes off at `pace_px`, and all of its frames are "
         "stochastic, as in use; it has half to all of the longest chain's frames from the first step on.",
         low=0,
         high=1,
-        source="Ours; 0 has the paper's chains alone, whose trust comes out at 1",
+        source="Ours; 0: the paper's chains alone, whose trust comes out at 1 (docs/results.md)",
     )
     longest_chain: int = setting(
         128,
@@ -256,7 +255,7 @@ class Stage4(Settings):
     curriculum_share: float = setting(
         0.8, "of the steps, after which chains are as long as they get.", low=0, high=1, above=True, source="Ours"
     )
-    chains: ChainSizes = setting(ChainSizes(pace_px=(0.2, 6.0)), "how far chains move.")
+    chains: ChainSizes = setting(ChainSizes(), "how far chains move.")
     window: tuple[int, int] = setting(
         (0, 0), "the part of a view that is drawn in a step; 0: all of it.", unit="px", low=0
     )
@@ -333,8 +332,6 @@ SMALL = TrainSettings(
         transfer=True,
         network_rate=5e-4,
         trust_loss=1.0,
-        gradient_frames=1,
-        flight_share=0.0,
         chains=ChainSizes(pace_share=0.5),
         window=(200, 144),
     ),
