@@ -11,6 +11,8 @@ from random_scenes import crowd, odd_camera
 from hushsplat.engines.cpu import _engine
 from hushsplat.engines.cpu.active_set import ActiveState
 from hushsplat.engines.cpu.engine import CpuEngine
+from hushsplat.evaluation.motions import named_track
+from hushsplat.scenes import scene_argument
 from hushsplat.spec.denoisers import ConfiguredDenoiser
 from hushsplat.spec.settings import QUALITY, ActiveSetSettings
 from hushsplat.spec.state import ACTIVE_SET
@@ -571,3 +573,13 @@ def test_colours_of_another_scene_are_not_kept():
     found, _ = draw_active_set(other, camera, state)
     expected, _ = draw_active_set(other, camera, state, settings=ActiveSetSettings(color_deg=0.0))
     np.testing.assert_array_equal(found.color, expected.color)
+
+
+def test_after_a_jump_whole_tiles_are_searched():
+    """From the end of the walk back to its second second: a few tiles lie where the last frame showed something."""
+    scene = scene_argument("synth:500k")
+    track, state = named_track("walk", scene).resampled(30.0).resized(800, 532), None
+    for frame in range(146, 150):
+        _, state = draw_active_set(scene.gaussians, track.camera(frame), state)
+    shown, fresh = (draw_active_set(scene.gaussians, track.camera(30), before)[0].color for before in (state, None))
+    assert (np.abs(shown - fresh).max(axis=-1) > 0.1).sum() < 20

@@ -181,9 +181,9 @@ struct TileProfile {
     }
 
     // Leaves those blocks to be searched where something may have come from behind: between the surfaces that they and
-    // their neighbourhood showed, in so many frames like this one.
+    // their neighbourhood showed, in so many frames like this one. After a jump it may come from farther: all are.
     void seek_uncovered(const ActiveSet& before, int x0, int y0, float frames) {
-        if (!known || window.came_in * frames >= kUncovered) return;
+        if (!known || window.parallax > kBlock || window.came_in * frames >= kUncovered) return;
         sought.most = 0;
         for (int y = 0; y < kBlocks; ++y)
             for (int x = 0; x < kBlocks; ++x) {
