@@ -90,6 +90,9 @@ inline void order_ties(const Members& members, TileEntry* entries, int n) {
 constexpr int kBatch = 128;        // members of a tile that are listed, then blended, before the next
 constexpr int kLanes = 32;         // members whose bits are turned from members to cells at once
 constexpr float kFinished = 1e9f;  // log2 of an alpha that nothing has
+// log2 of the alpha that counts in every cell that is not finished. Without it the last light of a cell would pass
+// everyone whose weight is below `prune`, and what lies behind walls would be found and blended (ours; docs/hush.md).
+constexpr float kAlwaysCounts = -4;
 
 // Buffers of one worker.
 struct TileScratch {
@@ -329,7 +332,7 @@ __attribute__((noinline)) float blend_list(const BlendJob& job, const Record* re
         }
     }
     cell.sums = {top, bottom};
-    return std::max(job.log2_prune - log2_above(rest), kLeastLog2);
+    return std::max(std::min(job.log2_prune - log2_above(rest), kAlwaysCounts), kLeastLog2);
 }
 
 // Four pixels of a row: colour over the background, alpha, mean depth.
