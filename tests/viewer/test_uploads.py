@@ -165,14 +165,48 @@ def test_dropped_tracks_are_read_by_the_packages_reader(viewer: Viewer) -> None:
             assert answer["keys"] == keyed["keys"]
             for body, said in (
                 (b"{", "ring.json: is not JSON"),
-                (b"[]", "ring.json: is no track"),
-                (b"{}", "ring.json: format is missing, expected 'hushsplat-track'"),
+                (b"[]", "ring.json: cameras is a list of 0, expected a list of objects"),
+                (b"3", "ring.json: holds 3, expected a JSON object"),
+                (b"{}", "ring.json: is no track; a track is our JSON, the cameras of a capture"),
+                (b'{"format": "usd"}', "ring.json: format is 'usd', expected 'hushsplat-track'"),
+                (b'{"version": 2, "means": {}, "sh0": {}}', "ring.json: is the description of a SOG scene"),
                 (json.dumps({**keyed, "keys": 3}).encode(), "ring.json: keys: frames is 3, expected a list"),
             ):
                 status, answer = await one.post("track", body, name="ring.json")
                 assert (status, said in answer["error"]) == (400, True), answer
             status, answer = await one.post("track", b"a,b\n", name="walk.csv")
             assert (status, answer["error"].startswith("walk.csv")) == (400, True)
+
+    run(visit())
+
+
+def test_dropped_cameras_of_a_capture_are_a_track(viewer: Viewer) -> None:
+    poses = [ring(9).camera(index).world_from_camera for index in range(9)]
+    lens = {"width": 64, "height": 48, "fx": 60.0, "fy": 60.0}
+    inria = [
+        {"img_name": f"{i}", **lens, "position": pose[:3, 3].tolist(), "rotation": pose[:3, :3].tolist()}
+        for i, pose in enumerate(poses)
+    ]
+    opengl = [(pose * [1, -1, -1, 1]).tolist() for pose in poses]
+    nerf = {
+        "w": 64,
+        "h": 48,
+        "fl_x": 60.0,
+        "frames": [{"file_path": f"images/{i}.png", "transform_matrix": pose} for i, pose in enumerate(opengl)],
+    }
+
+    async def visit() -> None:
+        async with page(viewer.url) as one:
+            for name, content in (("cameras.json", inria), ("transforms.json", nerf)):
+                status, answer = await one.post("track", json.dumps(content).encode(), name=name)
+                assert status == 200, answer
+                track = track_from_json("answer", answer)
+                assert len(track) == len(poses)  # half a second for each photograph, two poses a second
+                for index in (0, len(poses) - 1):
+                    np.testing.assert_allclose(track.camera(index).world_from_camera, poses[index], atol=1e-6)
+            outside = [{**inria[0], "img_name": "../a.png"}]
+            status, answer = await one.post("track", json.dumps(outside).encode(), name="cameras.json")
+            assert (status, "leads out of the folder" in answer["error"]) == (400, True)
 
     run(visit())
 

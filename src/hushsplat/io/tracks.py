@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,12 @@ from hushsplat.types.track import MAX_FRAMES, Track
 FORMAT = "hushsplat-track"
 VERSION = 1
 CONVENTION = "opencv"  # x right, y down, z forward; pixel centres at +0.5
+EXPECTED = "a track is our JSON, the cameras of a capture (transforms.json, cameras.json of 3DGS) or a .csv of EyeNavGS"
+KINDS = (  # keys of the JSON of others
+    ({"means", "sh0"}, "the description of a SOG scene, not a track"),
+    ({"lodLevels"}, "the description of a streamed scene, not a track"),
+    ({"asset", "scenes"}, "a mesh of glTF, not a track"),
+)
 SECONDS_PER_VIEW = 0.5  # ours: how long a flight through a capture takes from one photograph to the next
 SECONDS_PER_FRAME = 1 / 30  # and through a list that is a camera path already
 # Ours: a step to the next camera that is no larger belongs to a path, one that is three times as large to photographs.
@@ -59,10 +65,20 @@ def load_track(
         content = read_json_object(path, TrackError, INRIA_LIST)
         if "format" in content:
             return track_from_json(path, content)
+        if not {"frames", INRIA_LIST} & content.keys():
+            raise TrackError(f"{path}: is {_kind(content)}; {EXPECTED}.")
     if not path.is_dir() and not is_file(path):
         raise TrackError(f"{path}: does not exist; a track is a .json, a .csv of EyeNavGS or the folder of a capture.")
     cameras = [view.camera for view in load_capture(path, require_photographs=False).views]
     return track_from_cameras(cameras, _flight_seconds(cameras) if seconds is None else seconds, fps)
+
+
+def _kind(content: Mapping[str, Any]) -> str:
+    """What a JSON object that is neither a track nor a list of cameras seems to be."""
+    for keys, kind in KINDS:
+        if keys <= content.keys():
+            return kind
+    return "no track"
 
 
 def _flight_seconds(cameras: Sequence[Camera]) -> float:

@@ -15,10 +15,9 @@ from aiohttp import web
 from jaxtyping import Float32
 from numpy import ndarray as Array
 
-from hushsplat.io.eyenavgs import read_eyenavgs
 from hushsplat.io.scenes.scene import MAGIC, load
-from hushsplat.io.tracks import track_from_json, track_json
-from hushsplat.types.errors import HushsplatError, TrackError, ViewError
+from hushsplat.io.tracks import load_track, track_from_json, track_json
+from hushsplat.types.errors import HushsplatError, ViewError
 from hushsplat.types.summary import bytes_in_memory
 from hushsplat.viewer.backdrop import read_environment
 from hushsplat.viewer.connections import SLOW_S, SLOWEST_BYTES_PER_S
@@ -29,6 +28,7 @@ MAX_TRACK_BYTES = 32 << 20
 MAX_NAME = 120  # characters
 PATIENCE_S = 20.0  # without a byte
 ENGINE_COPIES = 2  # of a scene in memory: as it was read, and as the engine keeps it
+FLIGHT_POSES_PER_S = 2.0  # of a flight through a capture: as many as photographs, and few enough to edit
 SPLAT_BYTES = 32  # of each Gaussian of a .splat, the one format without a magic number
 
 
@@ -62,7 +62,7 @@ async def read_dropped_environment(request: web.Request, service: RenderService)
 async def read_dropped_track(request: web.Request, service: RenderService) -> str:
     """The track in the body of a request, as our JSON."""
     name = _name(request)
-    path = service.new_file(".csv")
+    path = service.new_file(".csv" if name.lower().endswith(".csv") else ".json")
     try:
         await _receive(request, path, MAX_TRACK_BYTES, name)
         return await service.read(partial(_read_track, path, name))
@@ -125,17 +125,15 @@ def _read_scene(path: Path, name: str, service: RenderService) -> SceneEntry:
 
 
 def _read_track(path: Path, name: str) -> str:
-    """Our JSON, or a recording of EyeNavGS."""
+    """Our JSON, with the poses that the page edits if it has them; or anything else that is a track."""
     try:
-        if name.lower().endswith(".csv"):
-            return "".join(track_json(read_eyenavgs(path)))
-        content = parsed_json(path.read_bytes(), name)
-        if not isinstance(content, dict):
-            raise TrackError(f"{name}: is no track; expected a JSON object.")
+        content = {} if path.suffix == ".csv" else parsed_json(path.read_bytes(), name)
+        if not isinstance(content, dict) or "format" not in content:
+            return "".join(track_json(load_track(path, fps=FLIGHT_POSES_PER_S)))
         text = "".join(track_json(track_from_json(name, content)))
         if "keys" not in content:
             return text
-        # The poses that the page edits, in the same form as the frames.
+        # In the same form as the frames.
         keys = "".join(track_json(track_from_json(f"{name}: keys", {**content, "frames": content["keys"]})))
         return json.dumps({**json.loads(text), "keys": json.loads(keys)["frames"]})
     except HushsplatError as error:
