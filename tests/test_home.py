@@ -99,6 +99,21 @@ def room() -> Gaussians:
     )
 
 
+def trained_room() -> Gaussians:
+    """The same as trainers leave it: few, on surfaces that are not smooth, of all sizes, and much that lies on none."""
+    scene = room().take(np.arange(0, len(room()), 3))
+    rng = np.random.default_rng(9)
+    rough = matrix_from_quaternion(scene.rotations)[:, :, 2] + rng.normal(0, 0.5, (len(scene), 3))
+    rough /= np.linalg.norm(rough, axis=1, keepdims=True)
+    sizes = scene.scales.max(axis=1) * np.exp(rng.normal(0, 0.9, len(scene)))
+    clutter = rng.normal(size=(1000, 3))
+    clutter /= np.linalg.norm(clutter, axis=1, keepdims=True)
+    return together(
+        gaussians(scene.means + rng.normal(0, 0.06, (len(scene), 3)), sizes, rough),
+        gaussians(rng.uniform((-3, -2.5, -3), (3, 0, 3), (1000, 3)), 0.1 * np.exp(rng.normal(0, 0.9, 1000)), clutter),
+    )
+
+
 def figure() -> Gaussians:
     """A tall lone object without a floor."""
     return together(ball((0, -0.4, 0), 0.4, 2000, 0.03, 1), ball((0, -1.1, 0), 0.3, 2000, 0.03, 2))
@@ -303,8 +318,8 @@ def test_up_is_found_in_every_convention(make: object, turn: str) -> None:
     assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(3))
 
 
-@pytest.mark.parametrize("degrees", [12, 25])
-@pytest.mark.parametrize("make", [figure_on_a_floor, garden, room])
+@pytest.mark.parametrize("degrees", [12, 25, 42])
+@pytest.mark.parametrize("make", [figure_on_a_floor, garden, room, trained_room])
 def test_tilted_ground_is_levelled(make: object, degrees: float) -> None:
     tilt = rotation_about((1.0, 0.0, 0.5), degrees)
     found = find_up(turned(make(), tilt))

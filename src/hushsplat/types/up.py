@@ -49,7 +49,7 @@ PLANE_BALLS = (1.0, 1.5)  # radii of the balls, in radii of the bulk
 PLANE_SCORE = 0.1  # a ground plane scores 0.11 (flowers in grass) to 0.68; a figure without ground 0.08
 PLANE_CHANCE = 4.0  # over the count
 PLANE_LEAD = 1.25  # and so many times the next plane
-TILTED_DEG = 30.0  # COLMAP's -y is the first photograph's, and that may be tilted so much
+TILTED_DEG = 45.0  # COLMAP's -y is the first photograph's, and who looks down at a table tilts it so much
 LEVEL_DEG = 10.0  # who has z up has levelled the scene
 OTHER_AXIS = 0.35  # what other planes count: the board of a sign is no ground
 # Where no plane stands out, as in rooms, whose surfaces are level or upright: by how much more they are so than chance.
