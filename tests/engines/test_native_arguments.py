@@ -9,6 +9,7 @@ import pytest
 from drawing import decode_color, uploaded
 from native_calls import CALLS, COUNT
 
+from hushsplat import engines
 from hushsplat.engines.cpu import _engine
 from hushsplat.engines.cpu.engine import decode_neural_view
 from hushsplat.types.camera import Camera
@@ -17,7 +18,7 @@ from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.observation import Visibility
 from hushsplat.types.options import RenderOptions
 
-STUB = Path(_engine.__file__).with_name("_engine.pyi")
+STUB = Path(engines.__file__).with_name("cpu") / "_engine.pyi"  # in an editable install the module lies elsewhere
 ARRAYS = [
     (call, name)
     for call, (_, arguments) in CALLS.items()
