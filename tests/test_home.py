@@ -390,6 +390,20 @@ def test_ceiling_is_brighter_and_has_less_detail_than_the_floor(turn: str) -> No
     assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(3))
 
 
+@pytest.mark.parametrize("turn", ["-y", "y"])
+def test_detail_high_above_a_plain_floor_does_not_turn_the_scene(turn: str) -> None:
+    walls = [
+        plate(tuple(3 * side * along + [0, -1.25, 0]), (0, 1.25, 0), tuple(3 * across), 1500, 0.1)
+        for along, across in (np.eye(3)[[0, 2]], np.eye(3)[[2, 0]])
+        for side in (-1, 1)
+    ]
+    trees = [ball((12 * np.cos(a), -1, 12 * np.sin(a)), 2.0, 300, 0.3, 20) for a in np.arange(6)]
+    lamps = [ball((x, -2.2, z), 0.2, 300, 0.02) for x in (-2, 0, 2) for z in (-2, 0, 2)]
+    scene = together(plate((0, 0, 0), (3, 0, 0), (0, 0, 3), 4000, 0.1), *walls, *lamps, *trees)
+    found = find_up(turned(scene, TURNS[turn]))
+    assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(3))
+
+
 @pytest.mark.parametrize("turn", TURNS)
 def test_town_seen_from_above_stands_on_its_ground(turn: str) -> None:
     at = np.array([(x, z) for x in range(-4, 5, 2) for z in range(-4, 5, 2)]) * 2.0

@@ -67,6 +67,8 @@ END_BINS = 3
 # Ours, set by looking at seven files of five real scenes. Of all surfaces that face along the up axis, the largest bin
 # has 26 to 94 % where there is a floor; along the other axes at most 20 %.
 FLOOR_SHARE = 0.2
+# A floor that has so many times what the other end has is one: rooms without a visible ceiling have 7 to 70.
+FLOOR_LEAD = 6.0
 # Of the spread of all surfaces, to the side to which it is less. Floors and ceilings have 0.73 to 1.2; the head of a
 # figure is as flat as a floor at the top, and has 0.39.
 FLOOR_SPREAD = 0.6
@@ -209,8 +211,11 @@ def _signed(some: Gaussians, normal: Float64[Array, " 3"]) -> Float64[Array, " 3
     )
     if axis == 1 and levels.at_both_ends and levels.low_is_ceiling:
         return -upward
-    floor_above = levels.high > max(share, lead * levels.low) and levels.high_spread > FLOOR_SPREAD
-    return -upward if floor_above or _detail_height(some, upward) > height else upward
+    if levels.high > max(share, lead * levels.low) and levels.high_spread > FLOOR_SPREAD:
+        return -upward
+    if levels.low > max(share, FLOOR_LEAD * levels.high) and levels.low_spread > FLOOR_SPREAD:
+        return upward  # wherever the detail is: a few tiny Gaussians on a table may be most of it
+    return -upward if _detail_height(some, upward) > height else upward
 
 
 def _detail_height(some: Gaussians, upward: Float64[Array, " 3"]) -> float:
