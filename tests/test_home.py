@@ -369,16 +369,20 @@ def test_closed_box_is_furniture_and_no_room(turn: str) -> None:
     assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(3))
 
 
-def furnished_room() -> Gaussians:
+def furnished_room(white: float = 1.0, walls: int = 4) -> Gaussians:
     """A room whose floor and ceiling are as wide, and whose detail lies at half its height: the ceiling is white."""
     floor, ceiling = (plate((0, y, 0), (3, 0, 0), (0, 0, 3), count, size) for y, count, size in WIDE)
-    walls = [
+    sides = [
         plate(tuple(3 * side * along + [0, -1.25, 0]), (0, 1.25, 0), tuple(3 * across), 3000, 0.09)
-        for along, across in (np.eye(3)[[0, 2]], np.eye(3)[[2, 0]])
+        for along, across in (np.eye(3)[[2, 0]], np.eye(3)[[0, 2]])
         for side in (-1, 1)
     ]
-    white = replace(ceiling, sh=np.full((len(ceiling), 1, 3), 1.0, dtype=np.float32))
-    return together(floor, white, *walls, *(ball((x, -1.25, 0), 0.3, 1500, 0.02) for x in (-1.5, 0.0, 1.5)))
+    bright = replace(ceiling, sh=np.full((len(ceiling), 1, 3), white, dtype=np.float32))
+    return together(floor, bright, *sides[:walls])
+
+
+def things(height: float, *places: float) -> Gaussians:
+    return together(*(ball((x, -height, z), 0.3, 1500, 0.02) for x in places for z in places))
 
 
 WIDE = ((0.0, 4000, 0.06), (-2.5, 1500, 0.12))  # height, Gaussians and their size: of a floor, of a ceiling
@@ -386,8 +390,15 @@ WIDE = ((0.0, 4000, 0.06), (-2.5, 1500, 0.12))  # height, Gaussians and their si
 
 @pytest.mark.parametrize("turn", ["-y", "y"])
 def test_ceiling_is_brighter_and_has_less_detail_than_the_floor(turn: str) -> None:
-    found = find_up(turned(furnished_room(), TURNS[turn]))
+    found = find_up(turned(together(furnished_room(), things(1.25, -1.5, 0.0, 1.5)), TURNS[turn]))
     assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(3))
+
+
+@pytest.mark.parametrize("turn", SIX_TURNS)
+def test_part_of_a_room_does_not_stand_on_its_ceiling(turn: str) -> None:
+    """Open to two sides, so that it shows its detail as an object does; from above it shows the back of its ceiling."""
+    part = together(furnished_room(white=0.3, walls=2), things(0.5, -2.6, 0.0, 2.6))
+    assert find_up(turned(part, SIX_TURNS[turn])) @ (SIX_TURNS[turn] @ UP) > np.cos(np.radians(3))
 
 
 @pytest.mark.parametrize("turn", ["-y", "y"])

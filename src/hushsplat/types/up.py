@@ -75,6 +75,7 @@ FLOOR_SPREAD = 0.6
 # Ceilings are brighter and have less detail than floors: by these logarithms of luminance and of area at least. Ours; a
 # real room's chunks have 0.1 and 0.35, 0.26 and 1.0.
 CEILING_LEAD = 0.05
+CEILING_BELOW = 2.0  # of the log-likelihood of an object's direction, if its ceiling would be below; ours
 
 
 def up_direction(gaussians: Gaussians, up: Any = None) -> Float64[Array, " 3"]:
@@ -167,7 +168,12 @@ def _standing(some: Gaussians, normal: Float64[Array, " 3"] | None, standing: St
     directions = np.array([*axes, *ground, _upright(some, np.array(UP_AXES["-y"]))])
     shares = np.array(list(AXIS_SHARES.values()))[np.argmax(directions @ axes.T, axis=1)]
     shares[-1] *= TILTED_SHARE
-    return directions[int(np.argmax(standing.cues(directions).scores() + np.log(shares)))]
+    scores = standing.cues(directions).scores() + np.log(shares)
+    for way in ground:  # a part of a room, seen from above, shows the back of its ceiling
+        levels = _LevelSurfaces.of(some, way)
+        if levels.at_both_ends and levels.low_is_ceiling:
+            scores[directions @ way > np.cos(np.radians(SNAP_DEG))] -= CEILING_BELOW
+    return directions[int(np.argmax(scores))]
 
 
 def _snapped(normal: Float64[Array, " 3"]) -> Float64[Array, " 3"]:
