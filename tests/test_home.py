@@ -311,6 +311,18 @@ def test_two_rooms_are_seen_from_inside() -> None:
     assert 1.5 < abs(at[0]) < 7.5 and abs(at[2]) < 3 and -2.5 < at[1] < 0
 
 
+def test_part_of_a_garden_is_seen_from_within() -> None:
+    """Somebody has cut away the surroundings: it ends within the picture, but is no thing to walk around."""
+    scene = hushsplat.room_and_garden(60_000)
+    middle, radius = scene_bulk(scene)
+    away = np.linalg.norm(scene.means - middle, axis=1) / radius
+    for kept in (0.6, 0.8):
+        eye = home(scene.take(np.flatnonzero(away < kept))).camera.position
+        assert np.linalg.norm(eye - middle) < kept * radius
+    eye = home(scene.take(np.flatnonzero(away < 0.35))).camera.position
+    assert np.linalg.norm(eye - middle) > 2 * 0.35 * radius  # what is left is a thing
+
+
 @pytest.mark.parametrize("turn", TURNS)
 @pytest.mark.parametrize("make", [figure_on_a_floor, garden])
 def test_up_is_found_in_every_convention(make: object, turn: str) -> None:
