@@ -32,6 +32,7 @@ from hushsplat.viewer.dropped import KEPT_S
 from hushsplat.viewer.launch import Viewer
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.service import RenderService, ViewerOptions
+from hushsplat.viewer.uploads import MAX_CAMERAS
 from hushsplat.viewer.videos import VideoRequest
 
 SMALL = hushsplat.home_camera(96, 64)
@@ -207,6 +208,8 @@ def test_dropped_cameras_of_a_capture_are_a_track(viewer: Viewer) -> None:
             outside = [{**inria[0], "img_name": "../a.png"}]
             status, answer = await one.post("track", json.dumps(outside).encode(), name="cameras.json")
             assert (status, "leads out of the folder" in answer["error"]) == (400, True)
+            status, answer = await one.post("track", json.dumps([{}] * (MAX_CAMERAS + 1)).encode(), name="a.json")
+            assert (status, "at most" in answer["error"]) == (400, True)
 
     run(visit())
 

@@ -28,6 +28,7 @@ MAX_TRACK_BYTES = 32 << 20
 MAX_NAME = 120  # characters
 PATIENCE_S = 20.0  # without a byte
 ENGINE_COPIES = 2  # of a scene in memory: as it was read, and as the engine keeps it
+MAX_CAMERAS = 10_000  # of a dropped capture: they take seconds to read
 FLIGHT_POSES_PER_S = 2.0  # of a flight through a capture: as many as photographs, and few enough to edit
 SPLAT_BYTES = 32  # of each Gaussian of a .splat, the one format without a magic number
 
@@ -129,6 +130,9 @@ def _read_track(path: Path, name: str) -> str:
     try:
         content = {} if path.suffix == ".csv" else parsed_json(path.read_bytes(), name)
         if not isinstance(content, dict) or "format" not in content:
+            cameras = content.get("frames") if isinstance(content, dict) else content
+            if isinstance(cameras, list) and len(cameras) > MAX_CAMERAS:
+                raise ViewError(f"{name}: has {len(cameras)} cameras, at most {MAX_CAMERAS} are taken here.")
             return "".join(track_json(load_track(path, fps=FLIGHT_POSES_PER_S)))
         text = "".join(track_json(track_from_json(name, content)))
         if "keys" not in content:
