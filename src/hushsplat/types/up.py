@@ -67,8 +67,8 @@ END_BINS = 3
 # Ours, set by looking at seven files of five real scenes. Of all surfaces that face along the up axis, the largest bin
 # has 26 to 94 % where there is a floor; along the other axes at most 20 %.
 FLOOR_SHARE = 0.2
-# A floor that has so many times what the other end has is one: scenes without a ceiling have 3 to 70, rooms with one 0.6
-# to 1.3.
+# A floor that has so many times what the other end has is one: scenes without a ceiling have 3 to 70 times as much,
+# rooms with one 0.6 to 1.3.
 FLOOR_LEAD = 6.0
 # Of the spread of all surfaces, to the side to which it is less. Floors and ceilings have 0.73 to 1.2; the head of a
 # figure is as flat as a floor at the top, and has 0.39.
