@@ -17,9 +17,10 @@ HUSH_INLINE uint32_t mix32(uint32_t x) {  // as spec/sampling.py
     return x ^ x >> 16;
 }
 
-constexpr int kRows = kTile * kTile / kCell;                               // of eight pixels, in a tile
-HUSH_INLINE int left_of(int row) { return row / kCell % kCells * kCell; }  // px, of a row's first pixel in the tile
-HUSH_INLINE int top_of(int row) { return row / (kCell * kCells) * kCell + row % kCell; }
+constexpr int kRows = kTile * kTile / kCell;                             // of eight pixels, in a tile
+constexpr int kRowsAcross = kCells * kCell;                              // rows of a line of cells
+constexpr int left_of(int row) { return row / kCell % kCells * kCell; }  // px, of a row's first pixel in the tile
+constexpr int top_of(int row) { return row / (kCell * kCells) * kCell + row % kCell; }
 
 constexpr uint32_t inverse_of(uint32_t odd) {  // modulo 2^32
     uint32_t r = odd;
@@ -44,7 +45,11 @@ struct Levels {
     }
 
     HUSH_MEMBER f32x8 row(uint32_t first) const { return load(level + (first & (kTable - 1))); }
-    HUSH_MEMBER f32x8 reach(uint32_t first) const { return load(most + (first * inverse_of(kRowStep) & (kTable - 1))); }
+    HUSH_MEMBER f32x8 reach(uint32_t place) const { return load(most + (place & (kTable - 1))); }
+
+    // Where `reach` of a table entry is, and steps from there to the cell on the right and to the one below.
+    static constexpr uint32_t place_of(uint32_t first) { return first * inverse_of(kRowStep); }
+    static constexpr uint32_t kRight = kCell * inverse_of(kRowStep), kDown = kCell;
 };
 
 // Eight pixels of a cell: nearest 1/z and who holds it. One cache line.
@@ -114,6 +119,21 @@ struct SetBits {  // which bits of a byte are set, one after the other
 };
 constexpr SetBits kSetBits;
 
+// Of each row of a tile: the centre of its first pixel, px, and its table entry counted from the tile's first pixel.
+struct RowPlaces {
+    struct {
+        float x;
+        uint32_t entry;
+    } of[kRows] = {};
+    constexpr RowPlaces() {
+        for (int row = 0; row < kRows; ++row) {
+            of[row].x = (float)left_of(row) + 0.5f;
+            of[row].entry = (uint32_t)(kRowStep * top_of(row) + left_of(row));
+        }
+    }
+};
+constexpr RowPlaces kRowPlaces;
+
 // Numbers of the rows of a footprint that can keep anything, cell by cell. Rows are appended without a branch: which
 // ones are needed is as good as random, and a mispredicted branch costs more than a row.
 // Returns how many there are with those of another cell.
@@ -133,24 +153,27 @@ __attribute__((noinline)) void draw(TileBuffers& buffers, const Levels& levels, 
     Rows* lines = reinterpret_cast<Rows*>(memory);
     int16_t numbers[kRows + kCell];
     int count = 0;
-    for (int y = f.y0 & -kCell; y < f.y1; y += kCell) {
-        const Rows& rows = *new (lines + y / kCell) Rows(f, y);
-        const uint32_t line = first + (uint32_t)kRowStep * (uint32_t)y;
-        for (int x = f.x0 & -kCell; x < f.x1; x += kCell) {
-            const int cell = y / kCell * kCells + x / kCell;
-            const unsigned needed = rows.needed(f, x, levels.reach(line + (uint32_t)x) + log_opacity) &
-                                    bits(load(buffers.row[cell]) < splat(nearest));
+    const int left = f.x0 & -kCell, top = f.y0 & -kCell;
+    uint32_t line = Levels::place_of(first + (uint32_t)(kRowStep * top + left));
+    for (int y = top; y < f.y1; y += kCell, line += Levels::kDown) {
+        const Rows& rows = *new (lines + (unsigned)y / kCell) Rows(f, y);
+        int cell = y + (int)((unsigned)left / kCell);
+        uint32_t place = line;
+        for (int x = left; x < f.x1; x += kCell, ++cell, place += Levels::kRight) {
+            const unsigned needed =
+                rows.needed(f, x, levels.reach(place) + log_opacity) & bits(load(buffers.row[cell]) < splat(nearest));
             count = append(numbers, count, cell, needed);
         }
     }
     const i32x8 id8 = splat_int(id);
     uint64_t touched = 0;
     for (int k = 0; k < count; ++k) {
-        const int number = numbers[k], x = left_of(number), y = top_of(number);
+        const unsigned number = (uint16_t)numbers[k];
+        const auto& place = kRowPlaces.of[number];
         PixelRow& pixels = buffers.pixels[number];
-        const f32x8 dx = splat((float)x + 0.5f - f.p.center_x) + iota();
-        Fragment g = fragment<Surfels, LowPass, Clipped>(f, lines[y / kCell], y % kCell, dx);
-        f32x8 random = levels.row(first + (uint32_t)(kRowStep * y + x)) + log_opacity;
+        const f32x8 dx = splat(place.x - f.p.center_x) + iota();
+        Fragment g = fragment<Surfels, LowPass, Clipped>(f, lines[number / kRowsAcross], number % kCell, dx);
+        f32x8 random = levels.row(first + place.entry) + log_opacity;
         const f32x8 compared = By == Order::center ? splat(f.p.inverse_depth) : g.inverse_depth;
         f32x8 z = load(pixels.inverse_depth);
         const i32x8 holder = load(pixels.id);
@@ -171,17 +194,43 @@ HUSH_INLINE uint32_t anchor(float center) {                           // the pix
     return (uint32_t)(int32_t)std::floor(center);
 }
 
+// What a pixel remembers of its winner: its index in the file, or the slot it is kept in.
+enum Winner { kId, kSlot };
+
+// What of a Gaussian a tile needs to draw it, side by side in one cache line.
+struct alignas(64) Waiting {
+    Projected p;   // centre relative to the tile
+    int32_t name;  // as pixels remember it
+    int32_t chunk;
+    uint32_t first;                                      // table entry of the tile's first pixel
+    uint32_t x0 : 7, x1 : 7, y0 : 7, y1 : 7, flags : 2;  // px, relative to the tile, clipped to it
+};
+static_assert(sizeof(Waiting) == 64, "one cache line");
+
 // Gaussians of a few chunks, to be drawn roughly front to back: the sooner the nearest ones are drawn, the more of the
 // others is hidden. The order never changes what is seen, only what it costs.
 struct Batch {
     static constexpr int kWanted = 1024, kBuckets = 128;
-    int32_t slot[kWanted + kChunk], ordered[kWanted + kChunk];
+    Waiting waiting[kWanted + kChunk];
     float nearness[kWanted + kChunk];  // largest 1 / depth of the footprint
+    uint16_t ordered[kWanted + kChunk];
     int count = 0;
 
-    void add(int32_t at, float nearest) {
-        slot[count] = at;
-        nearness[count++] = nearest;
+    template <Winner Named>
+    HUSH_MEMBER void add(const Scene& scene, const Camera& camera, const Tile& tile, uint32_t sequence, int chunk,
+                         int place) {
+        const size_t at = (size_t)chunk * kChunk + place;
+        const Footprint f = footprint(scene, camera, tile, chunk, place);
+        const Projected& whole = scene.projected[at];  // anchored in the picture: in the tile it is rounded otherwise
+        Waiting& w = waiting[count];
+        w.p = f.p;
+        w.name = Named == kId ? scene.id[at] : (int32_t)at;
+        w.chunk = chunk;
+        w.first = mix32((uint32_t)scene.id[at] ^ sequence) + (uint32_t)tile.x0 - anchor(whole.center_x) +
+                  (uint32_t)kRowStep * ((uint32_t)tile.y0 - anchor(whole.center_y));
+        w.x0 = (uint32_t)f.x0, w.x1 = (uint32_t)f.x1, w.y0 = (uint32_t)f.y0, w.y1 = (uint32_t)f.y1;
+        w.flags = scene.flags[at];
+        nearness[count++] = f.nearest;
     }
 
     void sort() {
@@ -199,31 +248,23 @@ struct Batch {
             ++begin[bucket[k] + 1];
         }
         for (int k = 0; k < kBuckets; ++k) begin[k + 1] += begin[k];
-        for (int k = 0; k < count; ++k) ordered[begin[bucket[k]]++] = slot[k];
+        for (int k = 0; k < count; ++k) ordered[begin[bucket[k]]++] = (uint16_t)k;
     }
 };
 
-// What a pixel remembers of its winner: its index in the file, or the slot it is kept in.
-enum Winner { kId, kSlot };
-
-template <bool Surfels, Winner Named, Order By>
-HUSH_INLINE void draw_one(Scene& scene, const Camera& camera, const Tile& tile, const Levels& levels, uint32_t sequence,
-                          int32_t at, TileBuffers& buffers) {
-    const int32_t id = scene.id[at], name = Named == kId ? id : at;
-    const Projected& p = scene.projected[at];
-    const uint32_t first = mix32((uint32_t)id ^ sequence) + (uint32_t)tile.x0 - anchor(p.center_x) +
-                           (uint32_t)kRowStep * ((uint32_t)tile.y0 - anchor(p.center_y));
-    const Footprint f = footprint(scene, camera, tile, at / kChunk, at % kChunk);
-    const uint8_t flags = scene.flags[at];
+template <bool Surfels, Order By>
+HUSH_INLINE void draw_one(Scene& scene, const Camera& camera, const Levels& levels, const Waiting& w, float nearest,
+                          TileBuffers& buffers) {
+    const Footprint f = {w.p, nearest, camera.near, (int)w.x0, (int)w.x1, (int)w.y0, (int)w.y1};
     const uint64_t before = buffers.touched;
     buffers.touched = 0;
-    if (flags & kClipped)
-        draw<Surfels, Surfels, true, By>(buffers, levels, f, first, name);
-    else if (Surfels && (flags & kLowPass))
-        draw<Surfels, Surfels, false, By>(buffers, levels, f, first, name);
+    if (w.flags & kClipped)
+        draw<Surfels, Surfels, true, By>(buffers, levels, f, w.first, w.name);
+    else if (Surfels && (w.flags & kLowPass))
+        draw<Surfels, Surfels, false, By>(buffers, levels, f, w.first, w.name);
     else
-        draw<Surfels, false, false, By>(buffers, levels, f, first, name);
-    uint8_t* won = &scene.won[at / kChunk];
+        draw<Surfels, false, false, By>(buffers, levels, f, w.first, w.name);
+    uint8_t* won = &scene.won[w.chunk];
     if (buffers.touched && !(__atomic_load_n(won, __ATOMIC_RELAXED) & 2)) __atomic_fetch_or(won, 2, __ATOMIC_RELAXED);
     buffers.touched |= before;
 }
@@ -251,18 +292,16 @@ __attribute__((noinline)) void draw_tile(Scene& scene, const Camera& camera, con
             ensure_projected(scene, camera, chunk);
             if (scene.reach[chunk].nearest <= buffers.farthest) continue;
             each_in_tile(scene, chunk, tile, [&](int slot) {
-                const int at = chunk * kChunk + slot;
-                if (scene.nearest[at] <= buffers.farthest) return;
-                batch.add(at, scene.nearest[at]);
-                __builtin_prefetch(&scene.projected[at]);  // drawn soon, in another order
-                __builtin_prefetch(&scene.id[at]);
+                if (scene.nearest[chunk * kChunk + slot] > buffers.farthest)
+                    batch.add<Named>(scene, camera, tile, sequence, chunk, slot);
             });
         }
         if (!batch.count) continue;
         batch.sort();
         for (int k = 0; k < batch.count; ++k) {
-            if (scene.nearest[batch.ordered[k]] <= buffers.farthest) continue;
-            draw_one<Surfels, Named, By>(scene, camera, tile, levels, sequence, batch.ordered[k], buffers);
+            const int next = batch.ordered[k];
+            if (batch.nearness[next] <= buffers.farthest) continue;
+            draw_one<Surfels, By>(scene, camera, levels, batch.waiting[next], batch.nearness[next], buffers);
             if (k % 32 == 31) buffers.update_farthest();
         }
         buffers.update_farthest();
