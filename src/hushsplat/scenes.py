@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+from jaxtyping import Float64
+from numpy import ndarray as Array
+
+from hushsplat.io.captures.camera_list import INRIA_CAMERAS, cameras_beside
 from hushsplat.io.content import levels_of_detail
 from hushsplat.io.scenes.scene import STREAMED, load, scene_file
 from hushsplat.io.scenes.sog_members import bytes_on_disk
 from hushsplat.io.scenes.sog_stream import StreamedSog
 from hushsplat.synth import room_and_garden
+from hushsplat.types.camera import Camera
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.paths import up_of_cameras
+from hushsplat.types.surfaces import scene_bulk
+from hushsplat.types.up import UP_AXES, up_by_cameras
 
 PREFIX = "synth:"
 DEMO = "demo:"
@@ -22,6 +31,7 @@ DEMO_FILE = Path(__file__).parent / "data" / "demo.sog"  # made by tools/make_de
 FRAMING_GAUSSIANS = 20_000  # ours: the coarsest level with so many still shows what there is to see
 # Ours: half a million Gaussians take a second or more. At SH degree 3 a PLY has 236 bytes for each, others 10 to 60.
 LARGE_BYTES, LARGE_PACKED_BYTES = 100 << 20, 16 << 20
+CAMERA_RADII = 5.0  # ours: of a scene's bulk; those who walk about an object are as near
 MULTIPLES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
@@ -51,6 +61,34 @@ class NamedScene:
             return self.gaussians
         level = framing_level(levels)
         return self.gaussians if level == (self.lod or 0) else load(self.file, lod=level)
+
+    @cached_property
+    def known_up(self) -> Float64[Array, " 3"] | None:
+        """Which way is up by who made the scene, or by the cameras that are listed beside its file; None: a guess."""
+        if self.is_own:
+            return np.array(UP_AXES["-y"])
+        cameras = [] if self.file is None else cameras_beside(scene_file(self.file))
+        return self.up_of(cameras) if _look_at(cameras, self.framing) else None
+
+    @property
+    def up_by(self) -> str:
+        """Who says which way is up."""
+        if self.known_up is None:
+            return "a guess"
+        return "known" if self.is_own else f"by {INRIA_CAMERAS}"
+
+    def up_of(self, cameras: Sequence[Camera]) -> Float64[Array, " 3"]:
+        """Which way was up for those who took its pictures."""
+        return up_by_cameras(self.framing, up_of_cameras(np.stack([camera.world_from_camera for camera in cameras])))
+
+
+def _look_at(cameras: Sequence[Camera], scene: Gaussians) -> bool:
+    """Whether these may be cameras of the scene: most are not far from it."""
+    if not cameras or len(scene) == 0:
+        return False
+    middle, radius = scene_bulk(scene)
+    distances = np.linalg.norm([camera.position - middle for camera in cameras], axis=1)
+    return bool(np.median(distances) < CAMERA_RADII * radius)
 
 
 def demo_scene() -> NamedScene:

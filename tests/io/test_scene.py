@@ -201,12 +201,18 @@ def test_a_folder_names_the_scenes_in_it(tmp_path):
         load(tmp_path)
     made = random_gaussians(3, degree=0)
     trained = [f"point_cloud/iteration_{count}/point_cloud.ply" for count in (7000, 30000)]
-    for name in ("b.splat", "a.ply", *trained):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    for count, name in enumerate(trained):
+        (tmp_path / name).parent.mkdir(parents=True)
+        save(made.first(count + 1), tmp_path / name)
+    assert len(load(tmp_path)) == 2  # what 3DGS writes is one scene, its last iteration
+    for name in ("b.splat", "a.ply"):
         save(made, tmp_path / name)
     named = "a.ply, b.splat, point_cloud/iteration_30000/point_cloud.ply, point_cloud/iteration_7000/point_cloud.ply"
     with pytest.raises(SceneError, match=f"is a folder; give one of the scenes in it: {named}"):
         load(tmp_path)
+    (tmp_path / "alone").mkdir()
+    save(made, tmp_path / "alone" / "a.ply")
+    assert len(load(tmp_path / "alone")) == 3
     assert content_kind(tmp_path) == ContentKind.SCENE
     (tmp_path / "sparse").mkdir()
     assert content_kind(tmp_path) == ContentKind.CAPTURE

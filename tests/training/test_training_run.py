@@ -75,6 +75,7 @@ def test_what_a_run_leaves(finished: tuple[Path, list[TrainProgress]]) -> None:
         assert scene.is_surfels and scene.sh_degree == 1
         assert (scene.payload is not None) == (name == "stage4.ply")
     assert read_weights(folder / "denoiser.safetensors").tensors["gate.gamma"] > 0
+    assert len(load_capture(folder, require_photographs=False).views) == 12  # they tell which way is up
     previews = sorted(path.stem for path in (folder / "previews").iterdir())
     assert previews == ["stage1-000040", "stage1-000060", "stage2-000010", "stage3-000010", "stage4-000008"]
     assert not (folder / "checkpoint.safetensors").exists()

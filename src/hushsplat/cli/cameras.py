@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hushsplat.cli.flags import Flag, MaybeFloat, MaybeInt, MaybePath, MaybeUp
 from hushsplat.home import frame_scene, orbit_scene, tour
@@ -52,7 +53,8 @@ class Cameras:
         if self.walk or self.orbit:
             fov, size, seconds = self._guessed_fov(), self._guessed_size(), seconds / self.speed
             path = tour if self.walk else orbit_scene
-            return path(scene.framing, *size, up=self.up, seconds=seconds, fps=fps, fov_y_deg=fov, options=options)
+            up = self.upward(scene)
+            return path(scene.framing, *size, up=up, seconds=seconds, fps=fps, fov_y_deg=fov, options=options)
         if self.track is None:
             return self.camera(scene, options)
         track = self._resampled(self._anchored(load_track(self.track, seconds=self.seconds, fps=fps), scene, options))
@@ -70,13 +72,18 @@ class Cameras:
             return camera.resized(*self._size(camera.width, camera.height))
         if not self.is_guessed(scene):
             return home_camera(*self._guessed_size())
-        return frame_scene(scene.framing, *self._guessed_size(), self.up, self._guessed_fov(), options=options)
+        up = self.upward(scene)
+        return frame_scene(scene.framing, *self._guessed_size(), up, self._guessed_fov(), options=options)
+
+    def upward(self, scene: NamedScene) -> Any:
+        """Which way is up: as was asked for, or as far as it is known; None: a guess."""
+        return scene.known_up if self.up is None else self.up
 
     def _anchored(self, track: Track, scene: NamedScene, options: RenderOptions) -> Track:
         if self.reanchor is None:
             return track
         anchor = Cameras(fov=self.fov, up=self.up).camera(scene, options)
-        return reanchored(track, anchor, self.reanchor, up=up_direction(scene.framing, self.up))
+        return reanchored(track, anchor, self.reanchor, up=up_direction(scene.framing, self.upward(scene)))
 
     def _resampled(self, track: Track) -> Track:
         if self.fps is None and self.speed == 1:

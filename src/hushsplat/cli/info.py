@@ -18,12 +18,12 @@ from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.content import ContentKind, content_kind, levels_of_detail, scene_format
 from hushsplat.io.scenes.sog_members import bytes_on_disk
 from hushsplat.io.tracks import load_track
-from hushsplat.scenes import PREFIX, framing_level, scene_argument
+from hushsplat.scenes import PREFIX, NamedScene, framing_level, scene_argument
 from hushsplat.types.capture import Capture
 from hushsplat.types.errors import HushsplatError, printable
-from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.summary import summarize
 from hushsplat.types.track import Track
+from hushsplat.types.up import up_text
 
 DESCRIPTION = """Say what is in a scene, a capture or a track.
 
@@ -57,13 +57,15 @@ class Info:
             return
         table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
         for key, value in content.items():
-            if value is not None:
+            if key == "up":
+                value = f"{value} ({content['up_by']})"
+            if value is not None and key != "up_by":
                 table.add_row(Text(key.replace("_", " "), style="bold"), Text(_text(key, value)))
         results().print(table)
 
     def _content(self) -> dict[str, Any]:
         if self.path.startswith(PREFIX):
-            return {"format": "made by code", **_scene(scene_argument(self.path, self.lod).gaussians)}
+            return {"format": "made by code", **_scene(scene_argument(self.path, self.lod))}
         path = Path(self.path)
         kind = content_kind(path)
         if kind != ContentKind.SCENE and self.lod is not None:
@@ -77,11 +79,14 @@ class Info:
         if level is None and levels:  # a coarse level says nearly the same, and at once
             level = framing_level(levels)
         named = scene_argument(self.path, level)
-        scene = named.gaussians
-        found = {"format": scene_format(path, scene), "bytes_on_disk": bytes_on_disk(path), "levels_of_detail": levels}
+        found = {
+            "format": scene_format(path, named.gaussians),
+            "bytes_on_disk": bytes_on_disk(path),
+            "levels_of_detail": levels,
+        }
         if levels and self.lod is None:
             found |= {"statistics_of_level": level}
-        content = {**found, **_scene(scene, named.framing)}
+        content = {**found, **_scene(named)}
         return content if self.lod is not None or not levels else {**content, "gaussians": levels[min(levels)]}
 
 
@@ -97,8 +102,9 @@ def _engines() -> dict[str, Any]:
     return {**found, **(listed or {"gpu": NO_ADAPTER})}
 
 
-def _scene(gaussians: Gaussians, framing: Gaussians | None = None) -> dict[str, Any]:
-    return asdict(summarize(gaussians, framing))
+def _scene(named: NamedScene) -> dict[str, Any]:
+    up = None if named.known_up is None else up_text(named.known_up)
+    return {**asdict(summarize(named.gaussians, named.framing, up)), "up_by": named.up_by}
 
 
 def _capture(capture: Capture) -> dict[str, Any]:
@@ -137,8 +143,6 @@ def _text(key: str, value: Any) -> str:
         return bytes_text(value)
     if key == "levels_of_detail":
         return ", ".join(f"{level} ({count:,})" for level, count in value.items())
-    if key == "up":
-        return f"{value} (a guess)"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):

@@ -49,7 +49,7 @@ from hushsplat.types.framing import fitting_near
 from hushsplat.types.image import Pixels
 from hushsplat.types.options import NEAR, Noise, RenderOptions
 from hushsplat.types.track import Track
-from hushsplat.types.up import guess_up
+from hushsplat.types.up import guess_up, up_text
 
 DESCRIPTION = f"""Draw a scene, as a picture or along a track.
 
@@ -193,7 +193,10 @@ class Render:
         """What was written, in a line."""
         frames = f", {len(canvas)} frames" if isinstance(canvas, Track) else ""
         guessed = self.cameras.is_guessed(scene)
-        up = f", up {guess_up(scene.framing)} (a guess)" if guessed and self.cameras.up is None else ""
+        up = ""
+        if guessed and self.cameras.up is None:
+            direction = guess_up(scene.framing) if scene.known_up is None else up_text(scene.known_up)
+            up = f", up {direction} ({scene.up_by})"
         size = f", {bytes_text(self.output.stat().st_size)}" if self.output.is_file() else ""
         picture = f"{canvas.width}×{canvas.height}{frames}"
         return f"{self.output}: {picture}, {', '.join(names)}{up}{size}, {seconds:.1f} s"

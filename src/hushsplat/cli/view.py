@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from hushsplat.cli.console import say, status
 from hushsplat.cli.flags import (
@@ -102,8 +102,8 @@ class View:
         if at_once:
             with status(f"reading {self.scene}", self.quiet):
                 scene = scene_argument(self.scene, self.lod)
-                up = "-y" if scene.is_own and self.up is None else self.up
-                viewer = show(scene, self._cameras(scene), up, self.host, self.port, options, drawing)
+                cameras = self._cameras(scene)
+                viewer = show(scene, cameras, self._upward(scene, cameras), self.host, self.port, options, drawing)
             self._serve(viewer, scene)
             return
         viewer = waiting(Path(self.scene).name, self.host, self.port, options, drawing)
@@ -113,9 +113,8 @@ class View:
                 sog = None if streamed is None else StreamedSog(streamed)
                 scene = scene_argument(self.scene, self.lod) if sog is None else coarse_scene(self.scene, sog)
                 cameras = self._cameras(scene)
-                entry = SceneEntry.of(
-                    scene.gaussians, scene.name, drawing, options.render, cameras, self.up, scene.framing
-                )
+                up = self._upward(scene, cameras)
+                entry = SceneEntry.of(scene.gaussians, scene.name, drawing, options.render, cameras, up, scene.framing)
             budget = default_budget(scene.gaussians) if self.budget is None else self.budget
             fill(viewer, entry, None if sog is None else Refiner(service_of(viewer), sog, budget))
             self._serve(viewer, scene, opened=True)
@@ -144,6 +143,12 @@ class View:
             max_clients=self.max_clients,
             max_memory_bytes=self.max_memory_mb << 20,
         )
+
+    def _upward(self, scene: NamedScene, cameras: Sequence[tuple[str, Camera]] | Sequence[Photograph]) -> Any:
+        """As was asked for, or by the cameras of the capture, or as far as the scene knows."""
+        if self.up is not None or self.capture is None:
+            return scene.known_up if self.up is None else self.up
+        return scene.up_of([one.camera if isinstance(one, Photograph) else one[1] for one in cameras])
 
     def _cameras(self, scene: NamedScene) -> Sequence[tuple[str, Camera]] | Sequence[Photograph]:
         if self.capture is not None:

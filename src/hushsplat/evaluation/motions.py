@@ -23,7 +23,7 @@ from hushsplat.types.errors import TrackError
 from hushsplat.types.paths import dolly, orbit, walk
 from hushsplat.types.splines import curve
 from hushsplat.types.track import Track
-from hushsplat.types.up import find_up
+from hushsplat.types.up import up_direction
 
 FOV_Y_DEG = 55.0
 WIDTH, HEIGHT = 800, 532  # px
@@ -143,7 +143,8 @@ def named_track(text: str, scene: NamedScene, up: Float64[Array, " 3"] | None = 
     if text in MOTIONS:
         return bundled_track(f"own-{text}") if scene.is_own else MOTIONS[text](viewpoint_in(scene, up), SECONDS[text])
     if text == "tour":
-        return tour(scene.framing, WIDTH, HEIGHT, up=up, fov_y_deg=FOV_Y_DEG, seconds=TOUR_S)
+        upward = scene.known_up if up is None else up
+        return tour(scene.framing, WIDTH, HEIGHT, up=upward, fov_y_deg=FOV_Y_DEG, seconds=TOUR_S)
     if text in bundled_tracks():
         return bundled_track(text)
     if not Path(text).exists():
@@ -154,7 +155,7 @@ def named_track(text: str, scene: NamedScene, up: Float64[Array, " 3"] | None = 
 
 def viewpoint_in(scene: NamedScene, up: Float64[Array, " 3"] | None = None) -> Viewpoint:
     """Where `hushsplat render` would look from, and a metre by how far that is."""
-    up = find_up(scene.framing) if up is None else up
+    up = up_direction(scene.framing, scene.known_up if up is None else up)
     home = find_places(scene.framing, WIDTH, HEIGHT, up=up, fov_y_deg=FOV_Y_DEG, count=1)[0]
     reach = float(np.linalg.norm(home.target - home.camera.position))
     return Viewpoint(home.camera.position, home.target, up, reach / DISTANCE_M)

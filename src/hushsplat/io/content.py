@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from pathlib import Path
 
-from hushsplat.io.captures.camera_list import INRIA_LIST
-from hushsplat.io.captures.capture import CAPTURE_NAMES, holds_capture
+from hushsplat.io.captures.camera_list import INRIA_CAMERAS, INRIA_LIST
+from hushsplat.io.captures.capture import CAPTURE_NAMES, capture_parts
 from hushsplat.io.scenes import sog_stream
 from hushsplat.io.scenes.scene import MAGIC, STREAMED, scenes_in
 from hushsplat.io.strict_json import read_json_object
@@ -32,7 +32,8 @@ def content_kind(path: Path) -> ContentKind:
     if path.is_dir():
         if any((path / name).is_file() for name in (STREAMED, "meta.json")):
             return ContentKind.SCENE
-        return ContentKind.SCENE if scenes_in(path) and not holds_capture(path) else ContentKind.CAPTURE
+        trained = capture_parts(path) <= {INRIA_CAMERAS}  # 3DGS writes it beside its scenes
+        return ContentKind.SCENE if trained and scenes_in(path) else ContentKind.CAPTURE
     suffix = path.suffix.lower()
     if suffix == ".csv":
         return ContentKind.TRACK

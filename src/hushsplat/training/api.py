@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hushsplat.io.captures.camera_list import INRIA_CAMERAS, save_inria_cameras
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.scenes.scene import load
 from hushsplat.io.weights import read_weights
@@ -56,8 +57,14 @@ class _Input:
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: _name(value) for name, value in given.items() if value is not None}
 
-    def plans(self, settings: TrainSettings) -> list[Plan]:
-        """Read everything, so that errors come first."""
+    def read_capture(self) -> Capture | None:
+        """The photographs and their cameras; None where a scene is trained on its own pictures."""
+        if self._is_scene():
+            return None
+        return self.capture if isinstance(self.capture, Capture) else load_capture(self.capture, images=self.images)  # type: ignore[arg-type]
+
+    def plans(self, capture: Capture | None, settings: TrainSettings) -> list[Plan]:
+        """Read everything else, so that errors come first."""
         from hushsplat.engines.torch.lpips import load_lpips
         from hushsplat.training.photographs import load_photographs, made_up_photographs
         from hushsplat.training.plans import JointInput, plans_from_capture, plans_from_scene
@@ -67,14 +74,11 @@ class _Input:
             None if self.reference_scene is None else _gaussians(self.reference_scene),
             None if self.start is None else read_weights(self.start),
         )
-        if self._is_scene():
+        if capture is None:
             if self.scene is not None or self.images is not None:
                 raise TrainingError(f"{_name(self.capture)}: is a scene; --scene and --images belong to a capture.")
             own = _gaussians(self.capture)  # type: ignore[arg-type]
             return plans_from_scene(own, made_up_photographs(own, settings), settings, joint)
-        capture = self.capture
-        if not isinstance(capture, Capture):
-            capture = load_capture(capture, images=self.images)  # type: ignore[arg-type]
         gaussians = None if self.scene is None else _gaussians(self.scene)
         photographs = load_photographs(capture, settings)  # last: it takes long
         if gaussians is not None:
@@ -106,7 +110,8 @@ def train(
     Args:
         capture: photographs with poses: a folder, or what `load_capture` gave. Or a trained scene (a file or
             Gaussians), which enters at stage 3 and is trained on its own sorted pictures.
-        output: folder of the run; it gets config.json, the scenes, previews, the log and events for TensorBoard.
+        output: folder of the run; it gets config.json, cameras.json, the scenes, previews, the log and events for
+            TensorBoard.
         preset: where the settings come from if none are given: `small` or `paper`.
         settings: all settings, such as `dataclasses.replace(PRESETS["small"], width=800)`.
         scene: a trained scene in the frame of the capture; training begins at stage 3.
@@ -133,9 +138,12 @@ def train(
         if preset not in PRESETS:
             raise TrainingError(f"preset must be one of {', '.join(sorted(PRESETS))}, got '{preset}'.")
         settings = PRESETS[preset]
-    plans = given.plans(settings)
+    photographed = given.read_capture()
+    plans = given.plans(photographed, settings)
     if not resume:
         begin_run(folder, settings, given.names())
+    if photographed is not None:  # who opens the scenes beside it then knows which way is up
+        save_inria_cameras(photographed.views, folder / INRIA_CAMERAS)
     run_stages(folder, plans, settings, on_progress or (lambda progress: None))
     files = tuple(folder / name for name in RESULTS if (folder / name).exists())
     return TrainResult(folder, files, last_entries(folder))

@@ -33,7 +33,7 @@ class SceneSummary:
     sh_degree: int
     has_payload: bool
     antialiased: bool  # trained with Mip-Splatting's screen-space filter
-    up: str  # a guess, see hushsplat.types.up
+    up: str  # as --up takes it; a guess, see hushsplat.types.up, unless it is known
     bounds: tuple[tuple[float, ...], tuple[float, ...]] | None  # lowest and highest x, y, z; None if empty
     bulk: tuple[tuple[float, ...], tuple[float, ...]] | None  # the same without the outermost 1 % at each end
     sizes: Distribution | None  # largest standard deviation of each Gaussian; the histogram is of its log10
@@ -49,8 +49,8 @@ def bytes_in_memory(gaussians: Gaussians) -> int:
     return sum(array.nbytes for array in arrays)
 
 
-def summarize(gaussians: Gaussians, framing: Gaussians | None = None) -> SceneSummary:
-    """Count, kind, bounds, sizes and opacities; up is guessed by `framing`, another level of detail of the scene."""
+def summarize(gaussians: Gaussians, framing: Gaussians | None = None, up: str | None = None) -> SceneSummary:
+    """Count, kind, bounds, sizes and opacities; `up` is guessed by `framing`, another level of detail of the scene."""
     empty = len(gaussians) == 0
     sizes = gaussians.scales.max(axis=1, initial=0)
     return SceneSummary(
@@ -59,7 +59,7 @@ def summarize(gaussians: Gaussians, framing: Gaussians | None = None) -> SceneSu
         sh_degree=gaussians.sh_degree,
         has_payload=gaussians.payload is not None,
         antialiased=gaussians.antialiased,
-        up=guess_up(gaussians if framing is None else framing),
+        up=guess_up(gaussians if framing is None else framing) if up is None else up,
         bounds=None if empty else _box(gaussians.means, 0.0),
         bulk=None if empty else _box(gaussians.means, 1.0),
         sizes=None if empty else _distribution(sizes, np.log10(np.maximum(sizes, 1e-30))),

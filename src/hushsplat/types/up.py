@@ -51,6 +51,7 @@ PLANE_CHANCE = 4.0  # over the count
 PLANE_LEAD = 1.25  # and so many times the next plane
 TILTED_DEG = 45.0  # COLMAP's -y is the first photograph's, and who looks down at a table tilts it so much
 LEVEL_DEG = 10.0  # who has z up has levelled the scene
+AGREE_DEG = 15.0  # the up of cameras is off by some degrees (`up_of_cameras`)
 OTHER_AXIS = 0.35  # what other planes count: the board of a sign is no ground
 # Where no plane stands out, as in rooms, whose surfaces are level or upright: by how much more they are so than chance.
 UPRIGHT_SCORE = 1.3  # a room (bonsai) has 1.5, a figure 1.17, flowers in grass 1.0
@@ -95,11 +96,21 @@ def up_direction(gaussians: Gaussians, up: Any = None) -> Float64[Array, " 3"]:
 
 
 def guess_up(gaussians: Gaussians) -> str:
-    """`find_up` as --up takes it: a name of UP_AXES, or three numbers."""
-    upward = find_up(gaussians)
+    """`find_up` as --up takes it."""
+    return up_text(find_up(gaussians))
+
+
+def up_text(upward: Float64[Array, " 3"]) -> str:
+    """A direction as --up takes it: a name of UP_AXES, or three numbers."""
     nearest = max(UP_AXES, key=lambda name: float(np.dot(UP_AXES[name], upward)))
     is_axis = np.allclose(UP_AXES[nearest], upward, atol=1e-6)
     return nearest if is_axis else " ".join(f"{value:.3f}" for value in upward)
+
+
+def up_by_cameras(gaussians: Gaussians, seen: Float64[Array, " 3"]) -> Float64[Array, " 3"]:
+    """The up of those who took the pictures of a scene, and where the ground says much the same, its exact normal."""
+    ground = find_up(gaussians)
+    return ground if float(ground @ seen) > np.cos(np.radians(AGREE_DEG)) else seen
 
 
 def find_up(gaussians: Gaussians) -> Float64[Array, " 3"]:

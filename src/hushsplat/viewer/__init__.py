@@ -41,7 +41,8 @@ def view(
         name: of the scene on the page; None: that of the file.
         cameras: to go to from the page, with or without names; it begins at the first. None: those of
             `find_places`.
-        up: a direction of three numbers, or its name: "y", "-y", "z", ...; None guesses.
+        up: a direction of three numbers, or its name: "y", "-y", "z", ...; None takes that of the cameras beside a
+            file that 3DGS wrote, or guesses.
         host: address to listen on. One that others can reach makes a link with a token.
         port: 0: any free one; None: 8128, or the next that is free.
         open_browser: open the link.
@@ -67,6 +68,7 @@ def view(
     named = named if name is None else replace(named, name=name)
     if proxy is None and (hub := os.environ.get("JUPYTERHUB_SERVICE_PREFIX")):
         proxy = f"{hub.rstrip('/')}/proxy"
+    up = named.known_up if up is None else up
     viewer = show(named, places, up, host, port, options or ViewerOptions(), drawing, proxy)
     if open_browser:
         viewer.open_browser()

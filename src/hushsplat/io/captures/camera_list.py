@@ -8,15 +8,21 @@ INRIA's, the cameras.json that 3DGS writes beside a trained scene: a lens and a 
 [{"img_name": "DSCF5565", "width": 800, "height": 533, "fx": 828.6, "fy": 828.6,
   "position": [...], "rotation": [[...], [...], [...]]}]
 
-Photographs are looked for in the folder `images` beside the file; without them the cameras are still of use.
+Photographs are looked for in the folder `images` beside the file; without them the cameras are still of use. A scene
+in or beside such a folder is in the frame of its cameras.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from hushsplat.io.atomic import atomic_write
 from hushsplat.io.captures.photographs import find_photograph, fitted_to_photographs
 from hushsplat.io.captures.poses import rigid_pose, usable_lens
 from hushsplat.io.strict_json import Fields, read_json_object
@@ -26,6 +32,8 @@ from hushsplat.types.distortion import Distortion
 from hushsplat.types.errors import CameraError, CaptureError
 
 INRIA_LIST = "cameras"  # what errors call the list
+INRIA_CAMERAS = "cameras.json"  # its name
+INRIA_DEPTH = 2  # folders between it and a scene: point_cloud/iteration_30000
 
 
 def load_camera_list(path: str | Path, *, images: Path | None = None) -> Capture:
@@ -38,8 +46,38 @@ def load_camera_list(path: str | Path, *, images: Path | None = None) -> Capture
 def load_inria_cameras(path: Path, *, images: Path | None = None) -> Capture:
     """A cameras.json of INRIA's 3DGS as a capture, in the order of the file."""
     folder = path.parent / "images" if images is None else images
+    views = [
+        View(name, find_photograph(folder, name, where), camera, None) for where, name, camera in _inria_cameras(path)
+    ]
+    return Capture(views=fitted_to_photographs(views, required=False), folder=path.parent)
+
+
+def cameras_beside(scene: Path) -> list[Camera]:
+    """The cameras that 3DGS has listed where it wrote a scene, or beside it; none if they cannot be read."""
+    folder = scene.resolve().parent
+    folders = [folder, *list(folder.parents)[:INRIA_DEPTH] * (folder.parent.name == "point_cloud")]
+    for path in (folder / INRIA_CAMERAS for folder in folders):
+        if path.is_file():
+            with suppress(CaptureError):
+                return [camera for _, _, camera in _inria_cameras(path)]
+    return []
+
+
+def save_inria_cameras(views: Sequence[View], path: Path) -> None:
+    """Write the cameras of these views as 3DGS does."""
+    listed = []
+    for index, view in enumerate(views):
+        camera, pose = view.camera, view.camera.world_from_camera
+        entry: dict[str, Any] = {"id": index, "img_name": view.name, "width": camera.width, "height": camera.height}
+        entry |= {"position": pose[:3, 3].tolist(), "rotation": pose[:3, :3].tolist()}
+        listed.append({**entry, "fx": camera.fx, "fy": camera.fy})
+    with atomic_write(path) as temporary:
+        temporary.write_text(json.dumps(listed), encoding="utf-8")
+
+
+def _inria_cameras(path: Path) -> Iterator[tuple[str, str, Camera]]:
+    """How errors call a camera, its name and itself."""
     content = Fields(str(path), read_json_object(path, CaptureError, INRIA_LIST), CaptureError)
-    views = []
     for index, entry in enumerate(content.objects(INRIA_LIST)):
         fields = Fields(f"{path}: camera {index}", entry, CaptureError)
         name = fields.text("img_name")
@@ -55,11 +93,9 @@ def load_inria_cameras(path: Path, *, images: Path | None = None) -> Capture:
         width, height = fields.pixels("width"), fields.pixels("height")
         try:
             lens = (fields.number("fx"), fields.number("fy"), width / 2, height / 2)
-            camera = Camera(width, height, *lens, rigid_pose(pose, fields.where))
+            yield fields.where, name, Camera(width, height, *lens, rigid_pose(pose, fields.where))
         except CameraError as error:
             raise CaptureError(f"{fields.where}: {error}") from error
-        views.append(View(name, find_photograph(folder, name, fields.where), camera, None))
-    return Capture(views=fitted_to_photographs(views, required=False), folder=path.parent)
 
 
 def read_camera_list(path: Path, *, images: Path | None = None) -> list[View]:

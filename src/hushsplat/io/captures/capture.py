@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hushsplat.io.captures.camera_list import INRIA_LIST, load_camera_list, load_inria_cameras
+from hushsplat.io.captures.camera_list import INRIA_CAMERAS, INRIA_LIST, load_camera_list, load_inria_cameras
 from hushsplat.io.captures.colmap import is_colmap, read_colmap
 from hushsplat.io.captures.llff import read_llff
 from hushsplat.io.captures.photographs import covered_pixels, fitted_to_photographs, is_file, load_photograph
@@ -16,15 +16,14 @@ from hushsplat.types.errors import CaptureError
 __all__ = ["covered_pixels", "load_capture", "load_photograph"]
 
 COLMAP_FOLDERS = ("sparse/0", "sparse", "colmap/sparse/0")  # 3DGS, older scenes, nerfstudio
-INRIA_CAMERAS = "cameras.json"
 TRANSFORMS = ("transforms.json", "transforms_train.json")
 CAPTURE_NAMES = ("cameras.bin", "cameras.txt", "images.bin", "images.txt", "points3D.bin", "points3D.txt")
 CAPTURE_PARTS = ("sparse", "colmap", *TRANSFORMS, INRIA_CAMERAS, "poses_bounds.npy", *CAPTURE_NAMES)
 
 
-def holds_capture(folder: Path) -> bool:
-    """Whether a folder looks like photographs with cameras, by the names in it."""
-    return any((folder / name).exists() for name in CAPTURE_PARTS)
+def capture_parts(folder: Path) -> set[str]:
+    """What makes a folder look like photographs with cameras, by the names in it; nothing if it does not."""
+    return {name for name in CAPTURE_PARTS if (folder / name).exists()}
 
 
 def load_capture(

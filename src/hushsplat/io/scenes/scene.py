@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from hushsplat.io.captures.capture import holds_capture
+from hushsplat.io.captures.capture import capture_parts
 from hushsplat.io.scenes.dot_splat import read_splat, write_splat
 from hushsplat.io.scenes.ply import read_ply, write_ply
 from hushsplat.io.scenes.sog import read_sog
@@ -35,6 +35,7 @@ WRITERS: dict[str, Callable[[Gaussians, Path], None]] = {
 MAGIC = {b"ply\n": ".ply", b"ply\r": ".ply", b"\x1f\x8b\x08": ".spz", b"NGSP": ".spz", b"PK\x03\x04": ".sog"}
 STREAMED = "lod-meta.json"
 MOST_NAMED = 5  # scenes of a folder in a message
+TRAINED = "point_cloud/iteration_*/point_cloud.ply"  # where 3DGS writes scenes
 
 
 def load(path: str | os.PathLike[str], *, lod: int | None = None) -> Gaussians:
@@ -118,18 +119,25 @@ def _format(file: Path) -> str:
 
 
 def scene_file(path: Path) -> Path:
-    """The file to begin to read a scene at: of a folder the one that describes its files."""
+    """The file to begin to read a scene at: of a folder the one that describes its files, or the only scene in it.
+
+    What 3DGS writes is one scene, its last iteration.
+    """
     if not path.is_dir():
         return path
     folder = path
     for name in (STREAMED, "meta.json"):
         if (folder / name).is_file():
             return folder / name
-    found = [str(path.relative_to(folder)) for path in scenes_in(folder)]
+    scenes = scenes_in(folder)
+    trained = [path for path in scenes if path.match(TRAINED)]
+    if len(scenes) == 1 or (trained and len(trained) == len(scenes)):
+        return scene_file(scenes[0])
+    found = [str(path.relative_to(folder)) for path in scenes]
     if found:
         more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
         raise SceneError(f"{folder}: is a folder; give one of the scenes in it: {', '.join(found[:MOST_NAMED])}{more}.")
-    if holds_capture(folder):
+    if capture_parts(folder):
         raise SceneError(
             f"{folder}: is a capture, photographs with cameras and no scene; `hushsplat train` makes a scene of it."
         )
@@ -140,7 +148,7 @@ def scenes_in(folder: Path) -> list[Path]:
     """The scenes in a folder, in those in it, and where 3DGS writes them (the last iteration first)."""
     found = [path for depth in ("*", "*/*") for path in folder.glob(depth) if path.suffix.lower() in WRITERS]
     found += [path.parent for depth in ("*", "*/*") for path in folder.glob(f"{depth}/*meta.json") if _is_sog(path)]
-    found += folder.glob("point_cloud/iteration_*/point_cloud.ply")
+    found += folder.glob(TRAINED)
 
     def last_first(path: Path) -> tuple[int, int, str]:
         iteration = re.search(r"iteration_(\d+)", str(path))
