@@ -14,29 +14,6 @@ constexpr int kWide = 512;     // px: of blocks; long rows are read faster
 constexpr size_t kAhead = 64;  // px: how early the memory of a pixel's Gaussian is asked for
 constexpr int kSide = 16;      // px: of blocks whose Gaussians are gathered first
 constexpr int kMost = kSide * kSide;
-constexpr uint16_t kNobody = 0xffff;  // in place of a winner's colour: the background
-
-// Colours that are dear to compute: neighbouring pixels are often won by the same Gaussians. Those of a block are
-// gathered first, each once or hardly more often, so that all come from memory at the same time.
-struct BlockColors {
-    static constexpr int kPlaces = 4 * kMost;
-    int32_t id[kMost];
-    alignas(64) f32x4 color[kMost];
-    uint16_t place[kPlaces] = {};  // by hash, where in `id` a Gaussian may be; old entries do no harm
-    int count;
-
-    // Where the colour will be.
-    HUSH_MEMBER uint16_t add(const Colors& colors, int32_t wanted) {
-        uint16_t& at = place[(uint32_t)wanted * 0x9E3779B9u >> 22];
-        const bool known = (int)at < count && id[at] == wanted;  // mostly as good as random: no branch
-        id[count] = wanted;
-        at = known ? at : (uint16_t)count;
-        count += !known;
-        prefetch_color(colors, wanted);
-        return at;
-    }
-};
-static_assert(BlockColors::kPlaces == 1 << (32 - 22), "as many as the hash has bits");
 
 // Ids tell where memory is read, so that each is looked at; they may come from anybody.
 [[noreturn]] __attribute__((noinline, cold)) void refuse(int32_t id, int count) {
@@ -48,6 +25,39 @@ HUSH_INLINE bool hits(int32_t id, int count) {
     if (id != -1) refuse(id, count);
     return false;
 }
+
+// Colours that are dear to compute: neighbouring pixels are often won by the same Gaussians, so that those of a block
+// are computed once for each, or hardly more often. No pixel waits for the one before: each leaves its number where
+// those of the same Gaussian do, then all look who was the last there.
+struct BlockColors {
+    static constexpr int kHashBits = 12, kNobody = kMost;
+    int32_t winner[kMost];
+    uint16_t last[1 << kHashBits];  // by hash: the last pixel of this Gaussian, or of another one; of any block
+    uint16_t from[kMost];           // the pixel whose colour each has
+    uint16_t needed[kMost];         // pixels whose colour is computed
+    alignas(64) f32x4 color[kMost + 1];
+    int pixels, count;
+
+    static HUSH_MEMBER uint32_t hash(int32_t id) { return (uint32_t)id * 0x9E3779B9u >> (32 - kHashBits); }
+
+    HUSH_MEMBER void gather(const int32_t* id, int width, int columns, int rows, int most) {
+        pixels = 0;
+        for (int y = 0; y < rows; ++y)
+            for (int x = 0; x < columns; ++x, ++pixels) {
+                const int32_t seen = id[(size_t)y * width + x];
+                winner[pixels] = hits(seen, most) ? seen : -1;
+                last[hash(winner[pixels])] = (uint16_t)pixels;
+            }
+        count = 0;
+        for (int k = 0; k < pixels; ++k) {
+            const int other = last[hash(winner[k])];
+            const bool same = winner[other] == winner[k], none = winner[k] < 0;
+            from[k] = (uint16_t)(none ? (int)kNobody : same ? other : k);
+            needed[count] = (uint16_t)k;
+            count += from[k] == k;
+        }
+    }
+};
 
 // Calls pixel(index) for all pixels of the picture, and ask(index) some pixels before.
 template <class Ask, class Pixel>
@@ -71,18 +81,25 @@ void each_pixel(int width, int height, int threads, const Ask& asked, const Pixe
     });
 }
 
-// Adds the colours of a block's winners to `sums`; `id` is that of its first pixel, `width` that of the picture.
-void add_block(const int32_t* id, int width, int columns, int rows, const Colors& colors, const float* eye,
-               f32x4 background, BlockColors& block, f32x4* sums) {
-    uint16_t at[kMost];
-    block.count = 0;
-    for (int y = 0, k = 0; y < rows; ++y)
-        for (int x = 0; x < columns; ++x, ++k) {
-            const int32_t winner = id[(size_t)y * width + x];
-            at[k] = hits(winner, colors.count) ? block.add(colors, winner) : kNobody;
-        }
-    for (int k = 0; k < block.count; ++k) block.color[k] = color_of(colors, eye, block.id[k]);
-    for (int k = 0; k < rows * columns; ++k) sums[k] += at[k] == kNobody ? background : block.color[at[k]];
+// Finds the colours of a block's winners; `id` is that of its first pixel, `width` that of the picture.
+void find_colors(const int32_t* id, int width, int columns, int rows, const Colors& colors, const float* eye,
+                 f32x4 background, BlockColors& block) {
+    block.gather(id, width, columns, rows, colors.count);
+    for (int k = 0; k < block.count; ++k) prefetch_color(colors, block.winner[block.needed[k]]);
+    for (int k = 0; k < block.count; ++k)
+        block.color[block.needed[k]] = color_of(colors, eye, block.winner[block.needed[k]]);
+    block.color[BlockColors::kNobody] = background;
+}
+
+// Writes a row of pixels. All but the last are written with a fourth float, that the next one replaces.
+template <class ColorOf>
+HUSH_INLINE void write_row(int columns, float* out, const ColorOf& color_at) {
+    for (int x = 0; x + 1 < columns; ++x, out += 3) {
+        const f32x4 color = color_at(x);
+        std::memcpy(out, &color, 16);
+    }
+    const f32x4 color = color_at(columns - 1);
+    std::memcpy(out, &color, 12);
 }
 
 }  // namespace
@@ -112,16 +129,28 @@ void decode(const int32_t* id, int samples, int width, int height, const Camera&
         });
     }
     parallel_for((height + kSide - 1) / kSide, threads, [&](int block_row) {
-        static thread_local BlockColors block;
+        BlockColors block;
         const int y0 = block_row * kSide, rows = height - y0 < kSide ? height - y0 : kSide;
         for (int x0 = 0; x0 < width; x0 += kSide) {
             const int columns = width - x0 < kSide ? width - x0 : kSide;
             const size_t first = (size_t)y0 * width + x0;
-            f32x4 sums[kMost] = {};
-            for (int s = 0; s < samples; ++s)
-                add_block(id + s * pixels + first, width, columns, rows, colors, eye, back, block, sums);
-            for (int y = 0, k = 0; y < rows; ++y)
-                for (int x = 0; x < columns; ++x, ++k) write(first + (size_t)y * width + x, sums[k]);
+            auto write_block = [&](const auto& color_at) {
+                for (int y = 0; y < rows; ++y)
+                    write_row(columns, color + 3 * (first + (size_t)y * width),
+                              [&](int x) { return color_at(y * columns + x); });
+            };
+            find_colors(id + first, width, columns, rows, colors, eye, back, block);
+            if (samples == 1) {
+                write_block([&](int k) { return block.color[block.from[k]]; });
+                continue;
+            }
+            f32x4 sums[kMost];
+            for (int k = 0; k < block.pixels; ++k) sums[k] = block.color[block.from[k]];
+            for (int s = 1; s < samples; ++s) {
+                find_colors(id + s * pixels + first, width, columns, rows, colors, eye, back, block);
+                for (int k = 0; k < block.pixels; ++k) sums[k] += block.color[block.from[k]];
+            }
+            write_block([&](int k) { return sums[k] * share; });
         }
     });
 }
