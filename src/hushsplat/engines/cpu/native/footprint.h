@@ -15,20 +15,23 @@ struct Footprint {
     int x0, x1, y0, y1;  // px, relative to the tile, clipped to it
 };
 
-HUSH_INLINE Footprint footprint(const Scene& scene, const Camera& camera, const Tile& tile, int chunk, int slot) {
+struct TileBox {
+    int x0, x1, y0, y1;  // px, relative to the tile, clipped to it
+};
+
+HUSH_INLINE TileBox box_in_tile(const Scene& scene, const Tile& tile, int chunk, int slot) {
     const int16_t* box = &scene.box[(size_t)chunk * 4 * kChunk] + slot;
+    auto clip = [](int v, int size) { return v < 0 ? 0 : v > size ? size : v; };
+    return {clip(box[0] - tile.x0, tile.width), clip(box[kChunk] - tile.x0, tile.width),
+            clip(box[2 * kChunk] - tile.y0, tile.height), clip(box[3 * kChunk] - tile.y0, tile.height)};
+}
+
+HUSH_INLINE Footprint footprint(const Scene& scene, const Camera& camera, const Tile& tile, int chunk, int slot) {
     const size_t at = (size_t)chunk * kChunk + slot;
-    Footprint f;
-    f.p = scene.projected[at];
+    const TileBox box = box_in_tile(scene, tile, chunk, slot);
+    Footprint f = {scene.projected[at], scene.nearest[at], camera.near, box.x0, box.x1, box.y0, box.y1};
     f.p.center_x -= (float)tile.x0;
     f.p.center_y -= (float)tile.y0;
-    f.nearest = scene.nearest[at];
-    f.near = camera.near;
-    auto clip = [](int v, int size) { return v < 0 ? 0 : v > size ? size : v; };
-    f.x0 = clip(box[0] - tile.x0, tile.width);
-    f.x1 = clip(box[kChunk] - tile.x0, tile.width);
-    f.y0 = clip(box[2 * kChunk] - tile.y0, tile.height);
-    f.y1 = clip(box[3 * kChunk] - tile.y0, tile.height);
     return f;
 }
 

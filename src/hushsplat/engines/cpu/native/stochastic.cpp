@@ -217,20 +217,22 @@ struct Batch {
     int count = 0;
 
     template <Winner Named>
-    HUSH_MEMBER void add(const Scene& scene, const Camera& camera, const Tile& tile, uint32_t sequence, int chunk,
-                         int place) {
+    HUSH_MEMBER void add(const Scene& scene, const Tile& tile, uint32_t sequence, int chunk, int place) {
         const size_t at = (size_t)chunk * kChunk + place;
-        const Footprint f = footprint(scene, camera, tile, chunk, place);
-        const Projected& whole = scene.projected[at];  // anchored in the picture: in the tile it is rounded otherwise
+        const Projected& whole = scene.projected[at];
         Waiting& w = waiting[count];
-        w.p = f.p;
+        w.p = whole;  // and parts of it anew, none of which is read before it is drawn: that would wait for the stores
+        w.p.center_x = whole.center_x - (float)tile.x0;
+        w.p.center_y = whole.center_y - (float)tile.y0;
         w.name = Named == kId ? scene.id[at] : (int32_t)at;
         w.chunk = chunk;
+        // Anchored in the picture: the centre is rounded otherwise in the tile.
         w.first = mix32((uint32_t)scene.id[at] ^ sequence) + (uint32_t)tile.x0 - anchor(whole.center_x) +
                   (uint32_t)kRowStep * ((uint32_t)tile.y0 - anchor(whole.center_y));
-        w.x0 = (uint32_t)f.x0, w.x1 = (uint32_t)f.x1, w.y0 = (uint32_t)f.y0, w.y1 = (uint32_t)f.y1;
+        const TileBox box = box_in_tile(scene, tile, chunk, place);
+        w.x0 = (uint32_t)box.x0, w.x1 = (uint32_t)box.x1, w.y0 = (uint32_t)box.y0, w.y1 = (uint32_t)box.y1;
         w.flags = scene.flags[at];
-        nearness[count++] = f.nearest;
+        nearness[count++] = scene.nearest[at];
     }
 
     void sort() {
@@ -293,7 +295,7 @@ __attribute__((noinline)) void draw_tile(Scene& scene, const Camera& camera, con
             if (scene.reach[chunk].nearest <= buffers.farthest) continue;
             each_in_tile(scene, chunk, tile, [&](int slot) {
                 if (scene.nearest[chunk * kChunk + slot] > buffers.farthest)
-                    batch.add<Named>(scene, camera, tile, sequence, chunk, slot);
+                    batch.add<Named>(scene, tile, sequence, chunk, slot);
             });
         }
         if (!batch.count) continue;
