@@ -30,7 +30,7 @@ def test_two_ellipsoids_keep_mass_mean_covariance_and_colour():
     turned /= np.linalg.norm(turned, axis=1, keepdims=True)
     scene = gaussians([[0, 0, 0], [1, 0.5, 0]], [[0.3, 0.2, 0.1], [0.2, 0.3, 0.25]], [0.5, 0.3], turned)
     scene = Gaussians(
-        scene.means, scene.scales, scene.rotations, scene.opacities, rng.normal(size=(2, 4, 3)).astype("f")
+        scene.means, scene.scales, scene.rotations, scene.opacities, 0.2 * rng.normal(size=(2, 4, 3)).astype("f")
     )
     one = merged(scene)
     assert len(one) == 1 and not one.is_surfels
@@ -57,6 +57,16 @@ def test_surfels_stay_surfels_in_their_plane():
 def test_large_and_small_are_not_merged():
     coarse = merged(gaussians(np.zeros((4, 3)), [[100.0] * 3] + [[0.01] * 3] * 3, [0.5] * 4))
     assert len(coarse) == 2 and sorted(coarse.scales.max(axis=1).round(3)) == pytest.approx([0.01, 100.0])
+
+
+def test_what_differs_in_colour_is_not_merged():
+    means = np.stack([np.linspace(0, 1, 8), np.zeros(8), np.zeros(8)], axis=1)
+    sh = np.zeros((8, 1, 3))
+    sh[::2, 0, 2] = 1.0  # blue is 0.28 apart, the others are as they were
+    coarse = merged(gaussians(means, np.full((8, 3), 0.1), np.full(8, 0.5), sh=sh))
+    assert sorted(coarse.sh[:, 0, 2]) == [0.0, 1.0]
+    alike = merged(gaussians(means, np.full((8, 3), 0.1), np.full(8, 0.5), sh=0.5 * sh))
+    assert alike.sh[:, 0, 2] == pytest.approx([0.25])
 
 
 @pytest.mark.parametrize("count", [0, 1])

@@ -9,11 +9,13 @@ from jaxtyping import Float64, Int
 from numpy import ndarray as Array
 
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.harmonics import SH_C0
 from hushsplat.types.rotations import matrix_from_quaternion, quaternion_from_matrix
 
 DEPTH = 19  # bits per axis of the octree
 GROUP = 8  # ours: a cell of at most so many becomes one Gaussian; a level has a third to a quarter of the one before
 SIZE_CLASSES = 8  # of four times the size each: a sky dome is not merged with the leaves before it
+COLOR_SPREAD = 0.1  # ours: a group whose colours differ by more (standard deviation) becomes two Gaussians; +1.5 dB
 MOST_OPACITY = 1.5  # ours, by the PSNR of levels of `synth:500k`; ellipsoids (bonsai) are best without
 SMALLEST = 1e-12  # world units: a scale is never 0
 
@@ -21,22 +23,22 @@ SMALLEST = 1e-12  # world units: a scale is never 0
 def merged(gaussians: Gaussians) -> Gaussians:
     """The next coarser level of detail: the Gaussians of each small cell of an adaptive octree become one.
 
-    Its mean and covariance are those of the mixture, weighted by opacity times area; its opacity times area is their
-    sum, and its colour their weighted mean. A denoiser payload is dropped.
+    Or two, where their colours differ much: a dark frame on a white wall stays a frame. Mean and covariance are those
+    of the mixture, weighted by opacity times area; opacity times area is the sum, and the colour the weighted mean. A
+    denoiser payload is dropped.
     """
     if len(gaussians) < 2:
         return gaussians
-    group = _groups(gaussians)
+    area = np.sort(gaussians.scales.astype(np.float64), axis=1)[:, -2:].prod(axis=1)
+    mass = gaussians.opacities * area + 1e-30
+    group = _split_by_color(_groups(gaussians), gaussians, mass)
     count = int(group.max()) + 1
     frames = matrix_from_quaternion(gaussians.rotations.astype(np.float64))[:, :, : gaussians.scales.shape[1]]
     axes = frames * gaussians.scales[:, None].astype(np.float64)
-    area = np.sort(gaussians.scales.astype(np.float64), axis=1)[:, -2:].prod(axis=1)
-    mass = gaussians.opacities * area + 1e-30
     total = np.bincount(group, mass, count)
 
     def mean_of(values: Float64[Array, "n k"]) -> Float64[Array, "m k"]:
-        sums = [np.bincount(group, mass * column, count) for column in values.T]
-        return np.stack(sums, axis=1) / total[:, None]
+        return _means(values, mass, group, count)
 
     means = gaussians.means.astype(np.float64)
     middle = mean_of(means)
@@ -62,6 +64,25 @@ def merged(gaussians: Gaussians) -> Gaussians:
         .reshape(count, *gaussians.sh.shape[1:]),
         antialiased=gaussians.antialiased,
     )
+
+
+def _means(
+    values: Float64[Array, "n k"], mass: Float64[Array, " n"], group: Int[Array, " n"], count: int
+) -> Float64[Array, "m k"]:
+    """Of each group, weighted by mass."""
+    sums = [np.bincount(group, mass * column, count) for column in values.T]
+    return np.stack(sums, axis=1) / np.bincount(group, mass, count)[:, None]
+
+
+def _split_by_color(group: Int[Array, " n"], gaussians: Gaussians, mass: Float64[Array, " n"]) -> Int[Array, " n"]:
+    """Groups of one colour each: halves those that differ much, at the mean of the channel that differs most."""
+    count = int(group.max()) + 1
+    color = SH_C0 * gaussians.sh[:, 0].astype(np.float64)
+    apart = color - _means(color, mass, group, count)[group]
+    variance = _means(apart**2, mass, group, count)
+    above = np.take_along_axis(apart, variance.argmax(axis=1)[group, None], axis=1)[:, 0] > 0
+    differs = variance.max(axis=1) > COLOR_SPREAD**2
+    return np.unique(2 * group + (above & differs[group]), return_inverse=True)[1]
 
 
 def _most_opaque(group: Int[Array, " n"], opacities: Array, count: int) -> Float64[Array, " m"]:
