@@ -455,6 +455,33 @@ def test_two_fingers_pan_and_pinch(browser: Browser, viewer: Viewer, console_err
     assert console_errors == []
 
 
+@pytest.mark.parametrize("size", [(568, 320), (839, 412)])
+def test_phone_on_its_side_has_room_for_the_picture(
+    browser: Browser, viewer: Viewer, console_errors: list[str], size: tuple[int, int]
+) -> None:
+    width, height = size
+    phone = browser.new_page(viewport={"width": width, "height": height}, has_touch=True, is_mobile=True)
+    listen(phone, console_errors)
+    phone.goto(viewer.url)
+    wait_for_frame(phone)
+    phone.evaluate("() => { hushsplat.panel.toggleSplit(); hushsplat.timeline.toggle(true); }")
+    wait_for_frame(phone, "frame.sides.length === 2")
+    assert phone.evaluate("() => document.getElementById('timeline').offsetHeight") < 0.4 * height
+    in_a_row = set(
+        phone.evaluate("() => [...document.querySelectorAll('.controls *')].map((e) => e.id || e.textContent)")
+    )
+    assert set(phone.evaluate(STICKING_OUT)) <= in_a_row  # which scrolls
+    assert phone.evaluate(TOO_SMALL) == []
+    phone.locator("#video").scroll_into_view_if_needed()
+    assert "video" not in phone.evaluate(STICKING_OUT)
+    phone.locator("#settings").click()
+    assert phone.locator("#timeline").is_hidden() == (width <= 760)  # there is room for one of them
+    boxes = [phone.locator(name).bounding_box() for name in ("#choices", "#tools")]
+    assert boxes[0] and boxes[1] and boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"] + 1
+    phone.close()
+    assert console_errors == []
+
+
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
 def test_a_notebook_on_this_machine_shows_the_viewer_in_a_frame(
     browser: Browser, scene: Gaussians, tmp_path: Path, host: str

@@ -293,7 +293,11 @@ addEventListener("drop", (event) => {
 
 // --- buttons and keys
 
+/** On a phone there is room for one of them. */
+const isNarrow = () => matchMedia("(max-width: 760px)").matches;
+timeline.addEventListener("open", () => { if (isNarrow()) toggleSettings(false); });
 function toggleSettings(open = $("panel").hidden) {
+  if (open && isNarrow()) timeline.toggle(false);
   $("panel").hidden = !open;
   $("settings").setAttribute("aria-expanded", open);
   document.body.classList.toggle("panel", open);

@@ -11,12 +11,13 @@ const HELD_MS = 100; // a camera that rests this long while recording gets a pos
 const MOST_KEYS_DRAWN = 400;
 const MOST_UNDONE = 100;
 
-export class Timeline {
+export class Timeline extends EventTarget {
   #frame = 0;
   #lastMoved = 0;
   #before = []; // tracks to go back to
 
   constructor(camera, stage, session) {
+    super();
     this.camera = camera;
     this.stage = stage;
     this.session = session; // gives the id that the server knows us by
@@ -38,6 +39,7 @@ export class Timeline {
     $("timeline").hidden = !open;
     $("tracks").setAttribute("aria-expanded", open);
     document.body.classList.toggle("tracks", open);
+    if (open) this.dispatchEvent(new Event("open"));
     this.reflect();
   }
 
@@ -291,6 +293,7 @@ export class Timeline {
     $("undo").onclick = () => this.undo();
     $("track-clear").onclick = () => this.set(new Track());
     $("video").onclick = () => this.renderVideo();
+    new ResizeObserver(() => document.body.style.setProperty("--timeline", `${$("timeline").offsetHeight}px`)).observe($("timeline"));
     this.#wireRail();
   }
 
