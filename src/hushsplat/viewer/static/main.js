@@ -132,6 +132,7 @@ panel.addEventListener("place", ({ detail: place }) => visit(place));
 // --- the photograph of a place on the second side, while the camera stands where it was taken
 
 let photographs = 0; // requests
+let seen = false; // a photograph, before the camera left it
 /** The place that the camera is at, with a photograph; -1 if there is none. */
 function photographedPlace() {
   const { matrix } = camera, near = (place) => place.world_from_camera.every((row, i) => row.every((v, j) => Math.abs(v - matrix[i][j]) < 1e-5 * (1 + camera.radius)));
@@ -139,7 +140,11 @@ function photographedPlace() {
 }
 async function showPhotograph() {
   const index = $("photograph").checked ? photographedPlace() : -1;
-  if (index < 0) return void (stage.photograph = null);
+  if (index < 0) {
+    if (seen && $("photograph").checked && panel.scene.lenses.length) note("the photograph shows where it was taken; [ and ] go there");
+    seen = false;
+    return void (stage.photograph = null);
+  }
   const request = photographs += 1, lens = panel.scene.lenses[index];
   const answer = await fetch(address(`photograph/${index}`, { session }));
   if (!answer.ok) return void showError((await answer.json()).error);
@@ -147,7 +152,8 @@ async function showPhotograph() {
   if (request !== photographs || photographedPlace() !== index) return bitmap.close();
   const [width, height, fx, fy, cx, cy] = lens, half = Math.tan((camera.fov * Math.PI) / 360);
   const across = (x) => 0.5 + (x - cx) / fx / (2 * half * stage.aspect), down = (y) => 0.5 + (y - cy) / fy / (2 * half);
-  stage.photograph = { bitmap, index, box: [across(0), down(0), across(width), down(height)] };
+  seen = true;
+  stage.photograph = { bitmap, index, name: panel.scene.places[index].name, box: [across(0), down(0), across(width), down(height)] };
 }
 let photographTimer = 0;
 function photographSoon() {

@@ -100,7 +100,15 @@ export class Panel extends EventTarget {
   toggleSplit() {
     const { sides } = this.draw;
     const other = sides[0].method === "raw" ? "hush" : "raw";
+    this.#uncover();
     this.setSides(sides.length > 1 ? [sides[0]] : [sides[0], this.remembered ?? { method: other, show: "picture" }]);
+  }
+
+  /** The second side shows a method, no photograph. */
+  #uncover() {
+    if (!$("photograph").checked) return;
+    $("photograph").checked = false;
+    this.dispatchEvent(new Event("photograph"));
   }
 
   nextMethod(step) {
@@ -134,6 +142,7 @@ export class Panel extends EventTarget {
   #wire() {
     $("method-a").onchange = () => this.setSides([{ ...this.draw.sides[0], method: $("method-a").value }, ...this.draw.sides.slice(1)]);
     $("method-b").onchange = () => {
+      this.#uncover();
       this.remembered = { ...this.draw.sides[1], method: $("method-b").value };
       this.setSides([this.draw.sides[0], this.remembered]);
     };

@@ -105,6 +105,7 @@ export class Stage extends EventTarget {
     const { width, height } = this.canvas;
     const beside = this.#photograph, two = this.#bitmaps.length === 2 || Boolean(beside);
     this.divider.hidden = !two;
+    this.divider.dataset.beside = beside ? `photograph ${beside.name}` : "";
     if (!this.#bitmaps.length) return;
     this.#context.imageSmoothingQuality = this.#header.moving ? "low" : "high"; // without a GPU "high" takes 12 ms more
     this.#context.drawImage(this.#bitmaps[0], 0, 0, width, height);
