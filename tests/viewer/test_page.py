@@ -306,6 +306,27 @@ def test_link_opens_the_same_camera_and_methods(page: Page, browser: Browser, co
     other.close()
 
 
+def test_keys_are_the_cameras_after_a_choice_by_hand(page: Page) -> None:
+    page.keyboard.press("g")
+    before = pose(page)
+    page.locator("#fov").focus()
+    page.keyboard.press("w", delay=200)  # letters mean nothing to a slider
+    page.evaluate(THREE_FRAMES)
+    assert np.abs(pose(page) - before).max() > 0
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("() => document.activeElement.id") == "fov"
+    page.locator("#background").focus()
+    page.dispatch_event("#background", "pointerdown")
+    page.select_option("#background", "#808080")
+    assert page.evaluate("() => document.activeElement.id") == "picture"
+    page.locator("#background").focus()
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("() => document.activeElement.id") == "background"
+    page.locator("#mode-fly").click()
+    page.keyboard.press("O")  # capitals are locked
+    assert page.evaluate("() => hushsplat.controls.mode") == "orbit"
+
+
 def test_two_pages_have_their_own_cameras(
     page: Page, browser: Browser, viewer: Viewer, console_errors: list[str], scene: Gaussians
 ) -> None:

@@ -116,7 +116,7 @@ export class Controls extends EventTarget {
   #key(event, down) {
     const name = event.code;
     if (!down) return void this.#held.delete(name);
-    if (!(name in MOVES) || event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+    if (!(name in MOVES) || event.ctrlKey || event.metaKey || event.altKey || typing(event)) return;
     event.preventDefault();
     this.#held.add(name);
     this.dispatchEvent(new Event("grab"));
@@ -153,8 +153,10 @@ const MOVES = {
   Equal: [0, 0, 0, 0, 0, 1], NumpadAdd: [0, 0, 0, 0, 0, 1], Minus: [0, 0, 0, 0, 0, -1], NumpadSubtract: [0, 0, 0, 0, 0, -1],
 };
 
-/** Whether keys belong to a field, a slider or a menu just now. */
-export function typing(target) {
+/** Whether a key belongs to a field, a slider or a menu just now; letters mean nothing to a slider. */
+export function typing({ target, key }) {
   if (!(target instanceof Element)) return false;
-  return target.closest("input, select, textarea, dialog, [role=slider]") !== null;
+  if (target.closest("input[type=range], [role=slider]")) return /^(Arrow|Page|Home|End)/.test(key);
+  if (target.closest("input[type=checkbox]")) return key === " ";
+  return target.closest("input, select, textarea, dialog") !== null;
 }

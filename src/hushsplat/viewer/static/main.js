@@ -346,15 +346,26 @@ const KEYS = {
 };
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || !panel.scene || $("keys-help").open) return;
-  if (event.target.id === "stats" && event.key === "Enter") return toggleSettings();
+  if (event.target.id === "stats" && [" ", "Enter"].includes(event.key)) return toggleSettings();
   const onButton = event.target instanceof HTMLButtonElement && event.key === " ";
-  if (onButton || (typing(event.target) && event.key !== "Escape" && !(event.target.id === "rail" && [" ", "k", "Delete"].includes(event.key)))) return;
+  if (onButton || (typing(event) && event.key !== "Escape")) return;
   const digit = /^[1-6]$/.test(event.key) ? Number(event.key) - 1 : -1;
+  const key = event.shiftKey || event.key.length > 1 ? event.key : event.key.toLowerCase(); // also when capitals are locked
   if (digit >= 0) panel.lookFrom(digit);
-  else if (event.key in KEYS) KEYS[event.key]();
+  else if (key in KEYS) KEYS[key]();
   else return;
   event.preventDefault();
 });
+
+// A hand that has pressed a button or chosen from a menu is back at the picture, and so are the keys.
+let byHand = false;
+addEventListener("pointerdown", () => { byHand = true; }, true);
+addEventListener("keydown", () => { byHand = false; }, true);
+for (const [kind, what] of [["click", "button"], ["change", "select, input[type=checkbox]"]]) {
+  addEventListener(kind, ({ target }) => {
+    if (byHand && !$("keys-help").open && target.closest?.(what)) $("picture").focus({ preventScroll: true });
+  });
+}
 
 function offerSizes() {
   const { width, height } = stage.canvas, even = (value) => 2 * Math.round(value / 2);

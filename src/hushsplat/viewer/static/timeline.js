@@ -346,7 +346,8 @@ export class Timeline extends EventTarget {
         this.seek(this.time + step);
       } else if (event.key === "i" || event.key === "o") {
         this.#setRange(event.key === "i" ? 0 : 1, this.time);
-      }
+      } else return;
+      event.stopPropagation(); // O is orbit elsewhere
     });
   }
 
