@@ -80,25 +80,40 @@ connection.addEventListener("hello", ({ detail }) => {
   fillHelp($("help-columns"), detail.methods);
   timeline.clearVideo();
 });
+let lost = false; // the dropped scene that this page had before it was loaded again
 connection.addEventListener("scene", ({ detail: scene }) => {
   const before = panel.scene;
   session = scene.session;
+  lost ||= Boolean(connection.file) && !scene.file;
   connection.file = scene.file ?? null; // a dropped scene is there again when the page is loaded again
   $("loading").hidden = !scene.loading;
-  if (scene.loading) return void ($("loading-name").textContent = `reading ${scene.name}`);
+  if (scene.loading) {
+    $("loading-name").textContent = `reading ${scene.name}`;
+    return showProgress(scene.share);
+  }
   panel.show(scene);
+  enable(true);
   camera.radius = scene.radius;
-  if (!before || before.name !== scene.name || before.gaussians !== scene.gaussians) {
+  if (!before || lost || before.name !== scene.name || before.gaussians !== scene.gaussians) {
+    timeline.stop(); // what was recorded belongs to the scene before
     camera.up = scene.up;
     controls.setMode(scene.inside ? "fly" : "orbit");
-    if (before || !openLink()) visit(scene.places[0], 0);
+    if (before || lost || !openLink()) visit(scene.places[0], 0);
   }
+  if (lost) note("the dropped scene is not kept any more; drop it again");
+  lost = false;
   sendDraw();
 });
-connection.addEventListener("progress", ({ detail }) => {
-  $("loading-share").value = detail.share;
-  $("loading-percent").textContent = `${Math.round(100 * detail.share)} %`;
-});
+connection.addEventListener("progress", ({ detail }) => showProgress(detail.share));
+function showProgress(share) {
+  $("loading-share").value = share;
+  $("loading-percent").textContent = `${Math.round(100 * share)} %`;
+}
+/** What needs a scene waits for it. */
+function enable(enabled) {
+  for (const id of ["home", "shot", "link", "tracks", "settings", "split", "method-a", "method-b"]) $(id).disabled = !enabled;
+}
+enable(false);
 connection.addEventListener("refined", ({ detail }) => {
   panel.showCount(detail.gaussians);
   panel.hasLevels = detail.levels;
@@ -257,11 +272,15 @@ async function openFile(file) {
   if (refused) return void showError(refused);
   const limit = panel.limits?.max_upload_bytes;
   if (limit && file.size > limit) return void showError(`${file.name}: is larger than the ${Math.round(limit / 2 ** 20)} MB that this viewer takes.`);
-  const progress = note(`opening ${file.name}`);
+  const progress = note(`opening ${file.name}`, "note", true);
   try {
-    await upload("scene", file, session, (share) => { progress.textContent = `opening ${file.name}: ${Math.round(100 * share)} %`; });
+    await upload("scene", file, session, (share) => {
+      progress.textContent = share < 1 ? `sending ${file.name}: ${Math.floor(100 * share)} %` : `reading ${file.name}`;
+    });
   } catch (error) {
     showError(error.message);
+  } finally {
+    progress.remove();
   }
 }
 panel.addEventListener("environment", () => chooseFile(".jpg,.jpeg,.png,.webp", async (file) => {
@@ -329,9 +348,12 @@ $("open").onclick = () => chooseFile();
 $("track-load").onclick = () => chooseFile(".json,.csv");
 $("full").onclick = toggleFullScreen;
 $("settings").onclick = () => toggleSettings();
-$("stats").onclick = () => toggleSettings();
+$("stats").onclick = () => panel.scene && toggleSettings();
 $("help").onclick = () => $("keys-help").showModal();
-$("close-file").onclick = () => connection.send({ type: "close-file" });
+$("close-file").onclick = () => {
+  connection.file = null;
+  connection.send({ type: "close-file" });
+};
 $("video-cancel").onclick = () => connection.send({ type: "cancel-video" });
 
 const KEYS = {
@@ -370,7 +392,9 @@ for (const [kind, what] of [["click", "button"], ["change", "select, input[type=
 function offerSizes() {
   const { width, height } = stage.canvas, even = (value) => 2 * Math.round(value / 2);
   const sizes = [["as seen", even(width), even(height)], ["720p", 1280, 720], ["1080p", 1920, 1080], ["800×532", 800, 532]];
+  const chosen = $("video-size").selectedIndex; // stays, whatever is seen
   $("video-size").replaceChildren(...sizes.map(([name, w, h]) => Object.assign(document.createElement("option"), { value: `${w}x${h}`, textContent: name })));
+  if (chosen > 0) $("video-size").selectedIndex = chosen;
 }
 stage.addEventListener("resize", offerSizes);
 offerSizes();

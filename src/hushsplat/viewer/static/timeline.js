@@ -36,6 +36,7 @@ export class Timeline extends EventTarget {
 
   get open() { return !$("timeline").hidden; }
   toggle(open = !this.open) {
+    if (!open && this.open && this.recording) note("the recording goes on; B ends it, or the red button");
     $("timeline").hidden = !open;
     $("tracks").setAttribute("aria-expanded", open);
     document.body.classList.toggle("tracks", open);
@@ -65,6 +66,12 @@ export class Timeline extends EventTarget {
     const key = Track.key(time, this.camera);
     if (time - keys[keys.length - 1].time < 0.004) keys[keys.length - 1] = { ...key, time: keys[keys.length - 1].time };
     else keys.push(key);
+  }
+
+  /** End a recording, and playing: before another scene is shown. */
+  stop() {
+    this.pause();
+    if (this.recording) this.#finishRecording();
   }
 
   #finishRecording() {
@@ -361,6 +368,7 @@ export class Timeline extends EventTarget {
   get span() { return this.heldSpan || Math.max(1, this.track.duration * (this.track.dense ? 1 : 1.08)); }
 
   reflect() {
+    document.body.classList.toggle("recording", Boolean(this.recording));
     if (!this.open) return;
     const { track } = this, { recording } = this;
     const place = (time) => `${(100 * (time - track.start)) / this.span}%`;
