@@ -61,9 +61,7 @@ class Train:
     scene: MaybeText = None  # begin at stage 3 with this scene, in the capture's frame
     images: MaybeText = None  # folder of the photographs, such as images_4
     lpips: MaybeText = None  # .npz of LPIPS' weights for stage 4's loss (docs/evaluation.md); it does without
-    reference_scene: MaybeText = (
-        None  # vanilla scene whose sorted pictures are stage 4's target; stage 1's if not given
-    )
+    reference_scene: MaybeText = None  # vanilla scene that stage 4 draws after; stage 1's if not said
     start: MaybeText = None  # .safetensors of weights that stage 4 begins with
     resume: Flag = False  # go on with the run in the folder; its own settings count
     isa: MaybeText = None  # instruction set of the engine; the best one if not said
