@@ -476,6 +476,36 @@ def test_two_fingers_pan_and_pinch(browser: Browser, viewer: Viewer, console_err
     assert console_errors == []
 
 
+def test_double_tap_picks_one_point(browser: Browser, viewer: Viewer, console_errors: list[str]) -> None:
+    phone = browser.new_page(viewport={"width": 300, "height": 500}, has_touch=True, is_mobile=True)
+    listen(phone, console_errors)
+    phone.goto(viewer.url)
+    wait_for_frame(phone, SHARP)
+    phone.evaluate(
+        "() => { hushsplat.picks = 0; hushsplat.controls.addEventListener('pick', () => hushsplat.picks++); }"
+    )
+    for _ in range(2):
+        phone.touchscreen.tap(150, 300)
+    phone.wait_for_function("() => hushsplat.picks > 0")
+    phone.wait_for_timeout(500)  # Chromium makes a double click of it, too
+    assert phone.evaluate("() => hushsplat.picks") == 1
+    phone.close()
+    assert console_errors == []
+
+
+def test_a_hand_that_is_taken_away_by_the_browser_is_off_the_camera(page: Page) -> None:
+    page.evaluate("() => hushsplat.controls.addEventListener('hold', ({ detail }) => { hushsplat.held = detail; })")
+    page.evaluate("() => addEventListener('pointerdown', ({ pointerId }) => { hushsplat.pointer = pointerId; })")
+    page.mouse.move(180, 140)
+    page.mouse.down()
+    page.mouse.move(182, 140)  # now the canvas has the pointer
+    page.wait_for_function("() => hushsplat.held === true")
+    page.evaluate("() => hushsplat.stage.canvas.releasePointerCapture(hushsplat.pointer)")
+    page.mouse.move(181, 140)
+    page.wait_for_function("() => hushsplat.held === false")
+    page.mouse.up()
+
+
 @pytest.mark.parametrize("size", [(568, 320), (839, 412)])
 def test_phone_on_its_side_has_room_for_the_picture(
     browser: Browser, viewer: Viewer, console_errors: list[str], size: tuple[int, int]
@@ -589,6 +619,34 @@ def test_a_notebook_behind_a_proxy_shows_the_viewer_in_a_frame(
 
         assert run(foreign(running.url.partition("token=")[2])) == 200
         assert run(foreign("wrong")) == 403
+
+
+def test_picture_all_around_is_there_after_a_restart(
+    browser: Browser, scene: Gaussians, console_errors: list[str], tmp_path: Path
+) -> None:
+    Image.new("RGB", (64, 32), (255, 0, 0)).save(tmp_path / "red.png")
+    cut = scene.take(np.arange(50))
+    first = hushsplat.view(cut, name="room", port=0)
+    opened = browser.new_page(viewport={"width": 300, "height": 200}, reduced_motion="reduce")
+    opened.goto(first.url)
+    wait_for_frame(opened)
+    opened.keyboard.press("g")
+    with opened.expect_file_chooser() as chooser:
+        opened.select_option("#background", "environment")
+    chooser.value.set_files(tmp_path / "red.png")
+    opened.wait_for_function("() => hushsplat.panel.draw.background === 'environment'")
+    is_red = """() => {
+      const { canvas } = hushsplat.stage, [red, green] = canvas.getContext("2d").getImageData(2, 2, 1, 1).data;
+      return red > 200 && green < 50;
+    }"""
+    opened.wait_for_function(is_red)
+    first.close()
+    opened.wait_for_selector("#offline:not([hidden])")
+    opened.evaluate("() => hushsplat.stage.canvas.getContext('2d').clearRect(0, 0, 300, 200)")
+    with hushsplat.view(cut, name="room", port=first.port):
+        opened.wait_for_selector("#offline", state="hidden")
+        opened.wait_for_function(is_red)
+        opened.close()
 
 
 def test_page_reconnects_after_a_restart(browser: Browser, scene: Gaussians, console_errors: list[str]) -> None:

@@ -528,6 +528,15 @@ def test_chosen_size_of_the_video_stays_when_the_window_changes(page: Page) -> N
     assert page.input_value("#video-size") == "1920x1080"
 
 
+def test_dropped_text_is_no_file(page: Page) -> None:
+    page.evaluate("""() => {
+      const data = new DataTransfer();
+      data.setData("text/plain", "garden.ply");
+      document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+    }""")
+    assert page.inner_text("#notes") == "that is no file; drop a scene, a track or a screenshot."
+
+
 def test_space_plays_after_a_button_was_pressed_by_hand(page: Page, tmp_path: Path) -> None:
     write_track(hushsplat.walk_track(2, 30), tmp_path / "walk.json")
     load(page, tmp_path / "walk.json")

@@ -12,6 +12,7 @@ export class Controls extends EventTarget {
   #canvas;
   #pointers = new Map();
   #held = new Set();
+  #touched = -1e9; // when a finger was last lifted: some browsers make a double click of a double tap, too
   #tap = { time: -1e9, x: 0, y: 0 };
   #frame = 0;
 
@@ -23,10 +24,10 @@ export class Controls extends EventTarget {
     this.speed = 0; // power of two
     canvas.addEventListener("pointerdown", (event) => this.#down(event));
     canvas.addEventListener("pointermove", (event) => this.#move(event));
-    for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, (event) => this.#up(event));
+    for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) canvas.addEventListener(end, (event) => this.#up(event));
     canvas.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
     canvas.addEventListener("contextmenu", (event) => event.preventDefault());
-    canvas.addEventListener("dblclick", (event) => this.#pick(event));
+    canvas.addEventListener("dblclick", (event) => event.timeStamp - this.#touched > DOUBLE_TAP_MS && this.#pick(event));
     addEventListener("keydown", (event) => this.#key(event, true));
     addEventListener("keyup", (event) => this.#key(event, false));
     addEventListener("blur", () => this.#held.clear());
@@ -90,6 +91,7 @@ export class Controls extends EventTarget {
     const held = this.#pointers.get(event.pointerId);
     this.#pointers.delete(event.pointerId);
     if (held && !this.#pointers.size) this.#hold();
+    if (event.pointerType === "touch") this.#touched = event.timeStamp;
     if (!held || event.pointerType !== "touch" || held.moved > TAP_PX) return;
     const again = event.timeStamp - this.#tap.time < DOUBLE_TAP_MS
       && Math.hypot(event.clientX - this.#tap.x, event.clientY - this.#tap.y) < TAP_PX;

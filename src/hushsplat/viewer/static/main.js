@@ -82,7 +82,7 @@ connection.addEventListener("hello", ({ detail }) => {
 });
 let lost = false; // the dropped scene that this page had before it was loaded again
 connection.addEventListener("scene", ({ detail: scene }) => {
-  const before = panel.scene;
+  const before = panel.scene, isNew = session !== scene.session;
   session = scene.session;
   lost ||= Boolean(connection.file) && !scene.file;
   connection.file = scene.file ?? null; // a dropped scene is there again when the page is loaded again
@@ -103,6 +103,7 @@ connection.addEventListener("scene", ({ detail: scene }) => {
   if (lost) note("the dropped scene is not kept any more; drop it again");
   lost = false;
   sendDraw();
+  if (isNew && environment && panel.draw.background === "environment") sendEnvironment(environment); // the server has started again
 });
 connection.addEventListener("progress", ({ detail }) => showProgress(detail.share));
 function showProgress(share) {
@@ -283,14 +284,17 @@ async function openFile(file) {
     progress.remove();
   }
 }
-panel.addEventListener("environment", () => chooseFile(".jpg,.jpeg,.png,.webp", async (file) => {
+let environment = null; // the picture all around that the server has
+async function sendEnvironment(file) {
   try {
     await upload("environment", file, session);
+    environment = file;
     panel.showEnvironment();
   } catch (error) {
     showError(error.message);
   }
-}));
+}
+panel.addEventListener("environment", () => chooseFile(".jpg,.jpeg,.png,.webp", sendEnvironment));
 let onFile = openFile; // what to do with the file that is chosen
 function chooseFile(kinds = "", then = openFile) {
   onFile = then;
@@ -314,6 +318,7 @@ addEventListener("drop", (event) => {
   const scene = entry?.isDirectory ? sceneOf(entry) : files.length > 1 ? sceneOfFiles([...files]) : null;
   if (scene) scene.then(openFile).catch((error) => showError(error.message));
   else if (files[0]) openFile(files[0]);
+  else showError("that is no file; drop a scene, a track or a screenshot.");
 });
 
 // --- buttons and keys
