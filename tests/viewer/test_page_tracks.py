@@ -23,6 +23,7 @@ from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.paths import dolly
 from hushsplat.types.track import Track
 from hushsplat.viewer.launch import Viewer
+from hushsplat.viewer.service import ViewerOptions
 
 DRAG = """async ([x, y]) => {
   for (let step = 0; step < 12; step += 1) {
@@ -279,6 +280,9 @@ def test_dropped_scene_opens_and_closes(page: Page, scene: Gaussians, tmp_path: 
         ("chair.blend", b"BLENDER", "chair.blend: is a mesh, not Gaussians"),
         ("garden.html", b"<!DOCTYPE html>", "garden.html: is a web page; drop a .ply"),
         ("walk.json", b"{}", "walk.json: is no track"),
+        ("lod-meta.json", b"{}", "describes a streamed scene in many files; start the viewer with its folder"),
+        ("meta.json", b"{}", "meta.json: is one file of a SOG scene; drop the whole folder."),
+        ("images.bin", b"0", "images.bin: is one file of a capture; start the viewer with --capture FOLDER."),
         ("other.png", b"\x89PNG\r\n\x1a\n", "other.png: is no screenshot of hushsplat"),
     ],
 )
@@ -526,6 +530,22 @@ def test_chosen_size_of_the_video_stays_when_the_window_changes(page: Page) -> N
     page.set_viewport_size({"width": 340, "height": 220})
     page.wait_for_function("() => document.getElementById('video-size').options[0].value === '340x220'")
     assert page.input_value("#video-size") == "1920x1080"
+
+
+def test_viewer_that_takes_no_files_says_so_before_they_are_sent(
+    browser: Browser, scene: Gaussians, console_errors: list[str], tmp_path: Path
+) -> None:
+    options = ViewerOptions(max_upload_bytes=0)
+    with hushsplat.view(scene.take(np.arange(50)), port=0, options=options) as viewer:
+        opened = browser.new_page(viewport={"width": 300, "height": 200}, reduced_motion="reduce")
+        listen(opened, console_errors)
+        opened.goto(viewer.url)
+        wait_for_frame(opened)
+        drop_part(opened, scene, tmp_path)
+        opened.wait_for_selector(".note.error")
+        assert opened.inner_text("#notes") == "this viewer takes no files; start it with --max-upload-mb."
+        opened.close()
+    assert console_errors == []  # no answer 400
 
 
 def test_dropped_text_is_no_file(page: Page) -> None:

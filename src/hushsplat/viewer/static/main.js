@@ -4,7 +4,7 @@ import { address, Connection } from "./connection.js";
 import { Controls, typing } from "./controls.js";
 import { download, trackInPng, upload } from "./files.js";
 import { fillHelp } from "./help.js";
-import { refusal, sceneOf, sceneOfFiles } from "./kinds.js";
+import { partRefusal, refusal, sceneOf, sceneOfFiles } from "./kinds.js";
 import * as link from "./link.js";
 import { showError, note } from "./notes.js";
 import { Panel } from "./panel.js";
@@ -263,6 +263,8 @@ connection.addEventListener("shot", ({ detail: { parts } }) => {
 });
 
 async function openFile(file) {
+  const part = partRefusal(file);
+  if (part) return void showError(part);
   if (/\.(json|csv)$/i.test(file.name)) return timeline.load(file);
   if (/\.png$/i.test(file.name)) {
     const text = await trackInPng(file);
@@ -272,6 +274,7 @@ async function openFile(file) {
   const refused = await refusal(file);
   if (refused) return void showError(refused);
   const limit = panel.limits?.max_upload_bytes;
+  if (limit === 0) return void showError("this viewer takes no files; start it with --max-upload-mb.");
   if (limit && file.size > limit) return void showError(`${file.name}: is larger than the ${Math.round(limit / 2 ** 20)} MB that this viewer takes.`);
   const progress = note(`opening ${file.name}`, "note", true);
   try {
