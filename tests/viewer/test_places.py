@@ -92,7 +92,7 @@ def test_photograph_lies_beside_the_picture_where_it_was_taken(captured_page: Pa
 
 def test_photograph_has_its_name_and_gives_way_to_a_method(captured_page: Page) -> None:
     page = captured_page
-    label = "() => getComputedStyle(document.getElementById('divider'), '::after').content"
+    label = "() => getComputedStyle(document.getElementById('stage'), '::after').content"
     page.keyboard.press("j")
     page.wait_for_function("() => hushsplat.stage.photograph?.index === 0")
     assert page.evaluate(label) == '"photograph 0.png"'
@@ -100,7 +100,7 @@ def test_photograph_has_its_name_and_gives_way_to_a_method(captured_page: Page) 
     wait_for_frame(page, "frame.sides.length === 2")
     assert page.evaluate("() => hushsplat.stage.photograph") is None
     assert not page.is_checked("#photograph") and page.locator("#divider").is_visible()
-    assert page.evaluate("() => document.getElementById('divider').dataset.beside") == ""
+    assert page.evaluate(label) == "none"
     page.keyboard.press("j")
     page.wait_for_function("() => hushsplat.stage.photograph?.index === 0")
     page.evaluate("() => hushsplat.camera.look(0.1, 0)")

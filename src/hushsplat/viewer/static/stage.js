@@ -114,7 +114,7 @@ export class Stage extends EventTarget {
     const { width, height } = this.canvas;
     const beside = this.#photograph, two = this.#bitmaps.length === 2 || Boolean(beside);
     this.divider.hidden = !two;
-    this.divider.dataset.beside = beside ? `photograph ${beside.name}` : "";
+    this.canvas.parentElement.dataset.beside = beside ? `photograph ${beside.name}` : "";
     if (!this.#bitmaps.length) return;
     this.#context.imageSmoothingQuality = this.#header.moving ? "low" : "high"; // without a GPU "high" takes 12 ms more
     this.#drawWhole(this.#bitmaps[0]);
