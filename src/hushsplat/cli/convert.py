@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hushsplat.cli.console import bytes_text, say, status
 from hushsplat.cli.flags import Flag, Force, MaybeInt, SceneName, TargetPath
-from hushsplat.io.atomic import check_output
+from hushsplat.io.atomic import check_output, make_folder
 from hushsplat.io.scenes.scene import STREAMED, save, writer_of
 from hushsplat.io.scenes.sog_members import bytes_on_disk
 from hushsplat.scenes import PREFIX, scene_argument
@@ -43,7 +43,7 @@ class Convert:
         """Read, thin out, write, and say what it came to."""
         writer_of(self.target, self.spz_version)  # refuses what cannot be written before anything is read
         if self.target.name == STREAMED:
-            self.target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.target.parent)
         check_output(self.target, self.force)
         with status(f"reading {self.source}", self.quiet):
             scene = scene_argument(self.source, self.lod).gaussians

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as RichProgress
 
 from hushsplat.cli.flags import AnyPath, Flag, MaybeText, OutputPath, choose_instruction_set
+from hushsplat.io.atomic import make_folder
 from hushsplat.training.api import train
 from hushsplat.training.log import OnProgress, TrainProgress
 from hushsplat.training.settings import PRESETS, TrainSettings
@@ -72,7 +73,7 @@ class Train:
         """Begin or resume."""
         choose_instruction_set(self.isa)
         is_new = not self.output.exists()
-        self.output.mkdir(parents=True, exist_ok=True)  # before the photographs are read
+        make_folder(self.output)  # before the photographs are read
         try:
             with show_progress(self.quiet) as on_progress:
                 train(
