@@ -322,6 +322,9 @@ def test_keys_are_the_cameras_after_a_choice_by_hand(page: Page) -> None:
     page.locator("#background").focus()
     page.keyboard.press("ArrowDown")
     assert page.evaluate("() => document.activeElement.id") == "background"
+    page.locator("#help").click()
+    page.locator("#keys-help button").click()
+    page.wait_for_function("() => document.activeElement.id === 'picture'")
     page.locator("#mode-fly").click()
     page.keyboard.press("O")  # capitals are locked
     assert page.evaluate("() => hushsplat.controls.mode") == "orbit"
@@ -466,6 +469,10 @@ def test_two_fingers_pan_and_pinch(browser: Browser, viewer: Viewer, console_err
     assert phone.evaluate(TOO_SMALL) == []
     phone.evaluate("() => { hushsplat.panel.toggleSplit(); hushsplat.timeline.toggle(true); }")
     wait_for_frame(phone, "frame.sides.length === 2")
+    note = "() => hushsplat.controls.dispatchEvent(new Event('speed'))"  # messages cover no menus
+    phone.evaluate(note)
+    menus, message = (phone.locator(name).bounding_box() for name in ("#choices", ".note"))
+    assert menus and message and menus["y"] + menus["height"] <= message["y"]
     assert phone.evaluate(STICKING_OUT) == [] and phone.evaluate(TOO_SMALL) == []
     phone.evaluate("() => { hushsplat.timeline.toggle(false); document.getElementById('settings').click(); }")
     assert phone.evaluate(STICKING_OUT) == [] and phone.evaluate(TOO_SMALL) == []

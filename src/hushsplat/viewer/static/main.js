@@ -396,6 +396,7 @@ for (const [kind, what] of [["click", "button"], ["change", "select, input[type=
     if (byHand && !$("keys-help").open && target.closest?.(what)) $("picture").focus({ preventScroll: true });
   });
 }
+$("keys-help").addEventListener("close", () => { if (byHand) $("picture").focus({ preventScroll: true }); });
 
 function offerSizes() {
   const { width, height } = stage.canvas, even = (value) => 2 * Math.round(value / 2);
