@@ -322,6 +322,10 @@ def test_keys_are_the_cameras_after_a_choice_by_hand(page: Page) -> None:
     page.locator("#background").focus()
     page.keyboard.press("ArrowDown")
     assert page.evaluate("() => document.activeElement.id") == "background"
+    page.select_option("#background", "color")
+    page.locator("#background-color").focus()
+    page.keyboard.press("f")
+    assert page.evaluate("() => hushsplat.controls.mode") == "fly"
     page.locator("#help").click()
     page.locator("#keys-help button").click()
     page.wait_for_function("() => document.activeElement.id === 'picture'")

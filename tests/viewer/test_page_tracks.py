@@ -513,6 +513,21 @@ def test_recording_ends_when_another_scene_is_shown(page: Page, scene: Gaussians
     assert np.linalg.norm(np.diff(keys, axis=0), axis=1).max() < 1.0  # no jump to the other scene's camera
 
 
+def test_track_is_there_after_loading_the_page_again(page: Page, scene: Gaussians, tmp_path: Path) -> None:
+    page.keyboard.press("b")
+    page.evaluate(DRAG, [0.5, 0.1])
+    page.keyboard.press("b")
+    keys = page.evaluate("() => hushsplat.timeline.track.keys")
+    page.reload()
+    wait_for_frame(page)
+    assert page.evaluate("() => hushsplat.timeline.track.keys") == keys and len(keys) > 3
+    assert page.locator("#timeline").is_visible()
+    page.locator("#track-clear").click()
+    page.reload()
+    wait_for_frame(page)
+    assert page.evaluate("() => hushsplat.timeline.track.empty") and page.locator("#timeline").is_hidden()
+
+
 def test_a_recording_goes_on_when_the_track_is_hidden(page: Page) -> None:
     page.keyboard.press("b")
     page.keyboard.press("t")

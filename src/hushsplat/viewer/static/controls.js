@@ -159,6 +159,6 @@ const MOVES = {
 export function typing({ target, key }) {
   if (!(target instanceof Element)) return false;
   if (target.closest("input[type=range], [role=slider]")) return /^(Arrow|Page|Home|End)/.test(key);
-  if (target.closest("input[type=checkbox]")) return key === " ";
+  if (target.closest("input[type=checkbox], input[type=color]")) return key === " " || key === "Enter";
   return target.closest("input, select, textarea, dialog") !== null;
 }

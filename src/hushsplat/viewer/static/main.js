@@ -1,6 +1,6 @@
 // Connects input, the server's messages and the page.
 import { Camera } from "./camera.js";
-import { address, Connection } from "./connection.js";
+import { address, Connection, store, stored } from "./connection.js";
 import { Controls, typing } from "./controls.js";
 import { download, trackInPng, upload } from "./files.js";
 import { fillHelp } from "./help.js";
@@ -100,6 +100,7 @@ connection.addEventListener("scene", ({ detail: scene }) => {
     controls.setMode(scene.inside ? "fly" : "orbit");
     if (before || lost || !openLink()) visit(scene.places[0], 0);
   }
+  if (!before) timeline.restore(stored("hushsplat-track"), scene.name);
   if (lost) note("the dropped scene is not kept any more; drop it again");
   lost = false;
   sendDraw();
@@ -132,6 +133,8 @@ function askForWalls() {
   connection.send({ type: "walls", point: camera.pivot, near: camera.walls.near });
 }
 connection.addEventListener("walls", ({ detail }) => { camera.walls = new Walls(detail); });
+
+addEventListener("pagehide", () => store("hushsplat-track", panel.scene && timeline.kept(panel.scene.name)));
 
 // --- places
 

@@ -97,6 +97,22 @@ export class Timeline extends EventTarget {
     this.reflect();
   }
 
+  /** The track as text, for the page when it is loaded again; empty if there is none. */
+  kept(scene) {
+    const { keys, fov } = this.track;
+    return keys.length ? JSON.stringify({ scene, keys, fov, range: this.range, open: this.open }) : "";
+  }
+
+  /** A track that was kept, if it was of this scene. */
+  restore(text, scene) {
+    if (!text || !this.track.empty) return;
+    const kept = JSON.parse(text);
+    if (kept.scene !== scene) return;
+    this.track = new Track(kept.keys, kept.fov);
+    this.range = kept.range;
+    this.toggle(kept.open);
+  }
+
   /** Another track; the playhead goes to its end. */
   set(track) {
     this.#remember();
