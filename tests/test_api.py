@@ -17,6 +17,7 @@ from PIL import Image as Pillow
 
 import hushsplat
 from hushsplat import Gaussians
+from hushsplat.types.capture import Capture, View
 from hushsplat.types.errors import DenoiseError
 from hushsplat.types.image import to_bytes
 
@@ -206,5 +207,7 @@ def test_notebooks_show_pictures_and_a_line_for_the_rest(scene: Gaussians, camer
     assert repr(image) == "Image(48×32, alpha, depth)"
     assert repr(scene) == f"Gaussians({len(scene):,} surfels, SH degree {scene.sh_degree})"
     assert repr(hushsplat.walk_track(2.0, 30.0)).startswith("Track(60 frames, ")
+    capture = Capture((View("a", Path("a.png"), camera), View("b", Path("b.png"), camera)), Path("garden"))
+    assert repr(capture) == "Capture(2 views, 48×32, garden)"
     camera = hushsplat.Camera.look_at((1, 2, 3), (0, 0, 0), width=48, height=32)
     assert repr(camera) == "Camera(48×32, 50° from top to bottom, at 1, 2, 3)"

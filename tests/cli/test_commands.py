@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import av
@@ -99,6 +100,16 @@ def test_convert_thins_out_and_is_quiet(run: Run, tmp_path: Path, ply: Path) -> 
     assert thin.sh_degree == 1
     assert len(thin) < 200
     assert thin.opacities.min() > 0.49
+
+
+def test_convert_says_what_a_format_drops(run: Run, tmp_path: Path, ply: Path) -> None:
+    scene = replace(hushsplat.load(ply), antialiased=True, payload=None)
+    with_payload = replace(scene, payload=np.zeros((len(scene), 10), np.float32))
+    hushsplat.save(scene, tmp_path / "mip.ply")
+    hushsplat.save(with_payload, tmp_path / "payload.ply")
+    assert "; .splat drops spherical harmonics and anti-aliasing\n" in run("convert", "mip.ply", "a.splat").stdout
+    assert "; .sog drops the payload\n" in run("convert", "payload.ply", "a.sog").stdout
+    assert "drops" not in run("convert", "mip.ply", "a.spz").stdout + run("convert", "payload.ply", "b.ply").stdout
 
 
 def test_convert_replaces_only_by_force(run: Run, tmp_path: Path, ply: Path) -> None:

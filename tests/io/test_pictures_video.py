@@ -123,6 +123,8 @@ def test_wrong_patterns_are_refused(name: str) -> None:
 
 
 def test_unknown_output_is_refused() -> None:
+    with pytest.raises(HushsplatError, match=r"frames: has no ending and is no folder; end the name in \.png"):
+        output_kind(Path("frames"))
     with pytest.raises(HushsplatError, match=r"a\.gif: cannot write '\.gif'; end the name in \.png, .*\.mp4"):
         output_kind(Path("a.gif"))
 

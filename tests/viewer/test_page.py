@@ -306,6 +306,34 @@ def test_link_opens_the_same_camera_and_methods(page: Page, browser: Browser, co
     other.close()
 
 
+def test_keys_are_the_cameras_after_a_choice_by_hand(page: Page) -> None:
+    page.keyboard.press("g")
+    before = pose(page)
+    page.locator("#fov").focus()
+    page.keyboard.press("w", delay=200)  # letters mean nothing to a slider
+    page.evaluate(THREE_FRAMES)
+    assert np.abs(pose(page) - before).max() > 0
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("() => document.activeElement.id") == "fov"
+    page.locator("#background").focus()
+    page.dispatch_event("#background", "pointerdown")
+    page.select_option("#background", "#808080")
+    assert page.evaluate("() => document.activeElement.id") == "picture"
+    page.locator("#background").focus()
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("() => document.activeElement.id") == "background"
+    page.select_option("#background", "color")
+    page.locator("#background-color").focus()
+    page.keyboard.press("f")
+    assert page.evaluate("() => hushsplat.controls.mode") == "fly"
+    page.locator("#help").click()
+    page.locator("#keys-help button").click()
+    page.wait_for_function("() => document.activeElement.id === 'picture'")
+    page.locator("#mode-fly").click()
+    page.keyboard.press("O")  # capitals are locked
+    assert page.evaluate("() => hushsplat.controls.mode") == "orbit"
+
+
 def test_two_pages_have_their_own_cameras(
     page: Page, browser: Browser, viewer: Viewer, console_errors: list[str], scene: Gaussians
 ) -> None:
@@ -445,12 +473,73 @@ def test_two_fingers_pan_and_pinch(browser: Browser, viewer: Viewer, console_err
     assert phone.evaluate(TOO_SMALL) == []
     phone.evaluate("() => { hushsplat.panel.toggleSplit(); hushsplat.timeline.toggle(true); }")
     wait_for_frame(phone, "frame.sides.length === 2")
+    note = "() => hushsplat.controls.dispatchEvent(new Event('speed'))"  # messages cover no menus
+    phone.evaluate(note)
+    menus, message = (phone.locator(name).bounding_box() for name in ("#choices", ".note"))
+    assert menus and message and menus["y"] + menus["height"] <= message["y"]
     assert phone.evaluate(STICKING_OUT) == [] and phone.evaluate(TOO_SMALL) == []
     phone.evaluate("() => { hushsplat.timeline.toggle(false); document.getElementById('settings').click(); }")
     assert phone.evaluate(STICKING_OUT) == [] and phone.evaluate(TOO_SMALL) == []
     phone.set_viewport_size({"width": 1024, "height": 700})  # a tablet
     phone.evaluate("() => hushsplat.timeline.toggle(true)")
     assert phone.evaluate(STICKING_OUT) == [] and phone.evaluate(TOO_SMALL) == []
+    phone.close()
+    assert console_errors == []
+
+
+def test_double_tap_picks_one_point(browser: Browser, viewer: Viewer, console_errors: list[str]) -> None:
+    phone = browser.new_page(viewport={"width": 300, "height": 500}, has_touch=True, is_mobile=True)
+    listen(phone, console_errors)
+    phone.goto(viewer.url)
+    wait_for_frame(phone, SHARP)
+    phone.evaluate(
+        "() => { hushsplat.picks = 0; hushsplat.controls.addEventListener('pick', () => hushsplat.picks++); }"
+    )
+    for _ in range(2):
+        phone.touchscreen.tap(150, 300)
+    phone.wait_for_function("() => hushsplat.picks > 0")
+    phone.wait_for_timeout(500)  # Chromium makes a double click of it, too
+    assert phone.evaluate("() => hushsplat.picks") == 1
+    phone.close()
+    assert console_errors == []
+
+
+def test_a_hand_that_is_taken_away_by_the_browser_is_off_the_camera(page: Page) -> None:
+    page.evaluate("() => hushsplat.controls.addEventListener('hold', ({ detail }) => { hushsplat.held = detail; })")
+    page.evaluate("() => addEventListener('pointerdown', ({ pointerId }) => { hushsplat.pointer = pointerId; })")
+    page.mouse.move(180, 140)
+    page.mouse.down()
+    page.mouse.move(182, 140)  # now the canvas has the pointer
+    page.wait_for_function("() => hushsplat.held === true")
+    page.evaluate("() => hushsplat.stage.canvas.releasePointerCapture(hushsplat.pointer)")
+    page.mouse.move(181, 140)
+    page.wait_for_function("() => hushsplat.held === false")
+    page.mouse.up()
+
+
+@pytest.mark.parametrize("size", [(568, 320), (839, 412)])
+def test_phone_on_its_side_has_room_for_the_picture(
+    browser: Browser, viewer: Viewer, console_errors: list[str], size: tuple[int, int]
+) -> None:
+    width, height = size
+    phone = browser.new_page(viewport={"width": width, "height": height}, has_touch=True, is_mobile=True)
+    listen(phone, console_errors)
+    phone.goto(viewer.url)
+    wait_for_frame(phone)
+    phone.evaluate("() => { hushsplat.panel.toggleSplit(); hushsplat.timeline.toggle(true); }")
+    wait_for_frame(phone, "frame.sides.length === 2")
+    assert phone.evaluate("() => document.getElementById('timeline').offsetHeight") < 0.4 * height
+    in_a_row = set(
+        phone.evaluate("() => [...document.querySelectorAll('.controls *')].map((e) => e.id || e.textContent)")
+    )
+    assert set(phone.evaluate(STICKING_OUT)) <= in_a_row  # which scrolls
+    assert phone.evaluate(TOO_SMALL) == []
+    phone.locator("#video").scroll_into_view_if_needed()
+    assert "video" not in phone.evaluate(STICKING_OUT)
+    phone.locator("#settings").click()
+    assert phone.locator("#timeline").is_hidden() == (width <= 760)  # there is room for one of them
+    boxes = [phone.locator(name).bounding_box() for name in ("#choices", "#tools")]
+    assert boxes[0] and boxes[1] and boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"] + 1
     phone.close()
     assert console_errors == []
 
@@ -541,6 +630,34 @@ def test_a_notebook_behind_a_proxy_shows_the_viewer_in_a_frame(
 
         assert run(foreign(running.url.partition("token=")[2])) == 200
         assert run(foreign("wrong")) == 403
+
+
+def test_picture_all_around_is_there_after_a_restart(
+    browser: Browser, scene: Gaussians, console_errors: list[str], tmp_path: Path
+) -> None:
+    Image.new("RGB", (64, 32), (255, 0, 0)).save(tmp_path / "red.png")
+    cut = scene.take(np.arange(50))
+    first = hushsplat.view(cut, name="room", port=0)
+    opened = browser.new_page(viewport={"width": 300, "height": 200}, reduced_motion="reduce")
+    opened.goto(first.url)
+    wait_for_frame(opened)
+    opened.keyboard.press("g")
+    with opened.expect_file_chooser() as chooser:
+        opened.select_option("#background", "environment")
+    chooser.value.set_files(tmp_path / "red.png")
+    opened.wait_for_function("() => hushsplat.panel.draw.background === 'environment'")
+    is_red = """() => {
+      const { canvas } = hushsplat.stage, [red, green] = canvas.getContext("2d").getImageData(2, 2, 1, 1).data;
+      return red > 200 && green < 50;
+    }"""
+    opened.wait_for_function(is_red)
+    first.close()
+    opened.wait_for_selector("#offline:not([hidden])")
+    opened.evaluate("() => hushsplat.stage.canvas.getContext('2d').clearRect(0, 0, 300, 200)")
+    with hushsplat.view(cut, name="room", port=first.port):
+        opened.wait_for_selector("#offline", state="hidden")
+        opened.wait_for_function(is_red)
+        opened.close()
 
 
 def test_page_reconnects_after_a_restart(browser: Browser, scene: Gaussians, console_errors: list[str]) -> None:

@@ -49,11 +49,11 @@ def shown(page: Page, picture: np.ndarray, moving: bool) -> np.ndarray:
 
 def test_small_moving_frames_are_scaled_bilinearly(page: Page) -> None:
     wait_for_frame(page, FINISHED)
-    halves = np.full((16, 16, 3), 60, np.uint8)  # two blocks of a JPEG: each keeps its colour exactly
-    halves[:, 8:] = 200
+    halves = np.full((16, 24, 3), 60, np.uint8)  # blocks of a JPEG keep their colours exactly
+    halves[:, 16:] = 200
     row = shown(page, halves, moving=True)[120, :, 0].astype(float)
-    centres = (np.arange(360) + 0.5) / 360 * 16 - 0.5
-    expected = np.interp(centres, [7, 8], [60, 200])
+    centres = (np.arange(360) + 0.5) / 360 * 24 - 0.5
+    expected = np.interp(centres, [15, 16], [60, 200])
     assert np.abs(row - expected).max() < 12  # weights are in 1/16 without a GPU; whole pixels would be 70 off
     assert row.min() == 60 and row.max() == 200
     still = shown(page, halves, moving=False)[120, :, 0]
@@ -82,3 +82,29 @@ def test_frame_that_cannot_be_decoded_does_not_end_the_others(page: Page, consol
     assert console_errors and "decoded" in console_errors.pop()
     page.evaluate("() => hushsplat.camera.orbit(0.1, 0)")
     wait_for_frame(page, "frame.sequence === hushsplat.sequence()")
+
+
+def test_picture_is_not_stretched_while_the_window_changes(page: Page) -> None:
+    wait_for_frame(page, FINISHED)
+    canvas = "() => document.getElementById('picture').toDataURL('image/png').split(',')[1]"
+
+    def middle() -> np.ndarray:
+        seen = pixels(base64.b64decode(page.evaluate(canvas)))
+        return seen[:, seen.shape[1] // 2 - 60 : seen.shape[1] // 2 + 60]
+
+    before = middle()
+    page.evaluate("() => { hushsplat.stage.show = () => {}; }")  # the next frames are late
+    for width in (240, 500):
+        page.set_viewport_size({"width": width, "height": 240})
+        page.wait_for_function(f"() => hushsplat.stage.canvas.width === {width}")
+        assert (middle() == before).all()
+
+
+def test_legend_is_above_the_track(page: Page) -> None:
+    page.keyboard.press("v")
+    page.wait_for_selector(".legend")
+    page.keyboard.press("t")
+    page.wait_for_function(
+        "() => document.querySelector('.legend').getBoundingClientRect().bottom"
+        " < document.getElementById('timeline').getBoundingClientRect().top"
+    )

@@ -23,6 +23,7 @@ from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.paths import dolly
 from hushsplat.types.track import Track
 from hushsplat.viewer.launch import Viewer
+from hushsplat.viewer.service import ViewerOptions
 
 DRAG = """async ([x, y]) => {
   for (let step = 0; step < 12; step += 1) {
@@ -279,6 +280,9 @@ def test_dropped_scene_opens_and_closes(page: Page, scene: Gaussians, tmp_path: 
         ("chair.blend", b"BLENDER", "chair.blend: is a mesh, not Gaussians"),
         ("garden.html", b"<!DOCTYPE html>", "garden.html: is a web page; drop a .ply"),
         ("walk.json", b"{}", "walk.json: is no track"),
+        ("lod-meta.json", b"{}", "describes a streamed scene in many files; start the viewer with its folder"),
+        ("meta.json", b"{}", "meta.json: is one file of a SOG scene; drop the whole folder."),
+        ("images.bin", b"0", "images.bin: is one file of a capture; start the viewer with --capture FOLDER."),
         ("other.png", b"\x89PNG\r\n\x1a\n", "other.png: is no screenshot of hushsplat"),
     ],
 )
@@ -439,3 +443,142 @@ def test_finger_takes_the_nearest_key_and_does_not_move_it_by_touching(
     phone.wait_for_function(f"() => hushsplat.timeline.track.keys[2].time > {before[2] + 0.2}")
     assert phone.evaluate(times)[1] == before[1]
     phone.close()
+
+
+def drop_part(page: Page, scene: Gaussians, folder: Path) -> None:
+    save(scene.take(np.arange(500)), folder / "part.ply")
+    drop(page, "part.ply", (folder / "part.ply").read_bytes())
+
+
+def shows_part(page: Page) -> None:
+    page.wait_for_function("() => hushsplat.panel.scene.gaussians === 500")
+
+
+def test_page_says_that_a_dropped_scene_is_read_until_it_is_there(
+    page: Page, viewer: Viewer, scene: Gaussians, tmp_path: Path
+) -> None:
+    viewer._service.submit(lambda: time.sleep(5.0))  # longer than other messages are shown
+    drop_part(page, scene, tmp_path)
+    page.wait_for_timeout(4000)
+    assert page.inner_text("#notes") == "reading part.ply"
+    shows_part(page)
+    page.wait_for_function("() => !document.getElementById('notes').textContent")
+
+
+THUMBNAILS = """async () => {
+  const images = [...document.querySelectorAll("#thumbnails img")].slice(0, 2);
+  await Promise.all(images.map((image) => image.decode()));
+  return images.map((image) => {
+    const canvas = new OffscreenCanvas(image.naturalWidth, image.naturalHeight), context = canvas.getContext("2d");
+    context.drawImage(image, 0, 0);
+    return context.getImageData(0, 0, canvas.width, canvas.height).data.reduce((sum, value) => sum + value, 0);
+  });
+}"""
+
+
+def test_thumbnails_are_those_of_the_dropped_scene(page: Page, scene: Gaussians, tmp_path: Path) -> None:
+    page.keyboard.press("g")
+    before = page.evaluate(THUMBNAILS)
+    drop_part(page, scene, tmp_path)
+    shows_part(page)
+    after = page.evaluate(THUMBNAILS)
+    assert len(before) == len(after) == 2 and before[0] != after[0] and before[1] != after[1]
+
+
+def test_camera_of_a_dropped_scene_that_is_not_kept_is_not_taken_for_another(page: Page) -> None:
+    home = page.evaluate("() => hushsplat.panel.scene.places[0].world_from_camera.map((row) => row[3])")
+    page.evaluate("() => { sessionStorage.setItem('hushsplat-file', 'gone'); hushsplat.camera.move(1, 2, 3); }")
+    page.wait_for_function("() => location.hash.includes('p=')")
+    page.wait_for_timeout(600)  # the link is written when the camera stands
+    page.reload()
+    wait_for_frame(page)
+    assert np.allclose(page.evaluate("() => hushsplat.camera.eye"), home[:3])
+    assert page.inner_text("#notes") == "the dropped scene is not kept any more; drop it again"
+    page.evaluate("() => hushsplat.camera.move(1, 2, 3)")
+    page.wait_for_timeout(600)
+    page.reload()
+    wait_for_frame(page)
+    assert not np.allclose(page.evaluate("() => hushsplat.camera.eye"), home[:3])  # the link is its own again
+
+
+def test_recording_ends_when_another_scene_is_shown(page: Page, scene: Gaussians, tmp_path: Path) -> None:
+    page.keyboard.press("b")
+    page.evaluate(DRAG, [0.5, 0.1])
+    drop_part(page, scene, tmp_path)
+    shows_part(page)
+    keys = page.evaluate(
+        "() => hushsplat.timeline.recording ? [] : hushsplat.timeline.track.keys.map(({ eye }) => eye)"
+    )
+    assert len(keys) > 3
+    assert np.linalg.norm(np.diff(keys, axis=0), axis=1).max() < 1.0  # no jump to the other scene's camera
+
+
+def test_track_is_there_after_loading_the_page_again(page: Page, scene: Gaussians, tmp_path: Path) -> None:
+    page.keyboard.press("b")
+    page.evaluate(DRAG, [0.5, 0.1])
+    page.keyboard.press("b")
+    keys = page.evaluate("() => hushsplat.timeline.track.keys")
+    page.reload()
+    wait_for_frame(page)
+    assert page.evaluate("() => hushsplat.timeline.track.keys") == keys and len(keys) > 3
+    assert page.locator("#timeline").is_visible()
+    page.locator("#track-clear").click()
+    page.reload()
+    wait_for_frame(page)
+    assert page.evaluate("() => hushsplat.timeline.track.empty") and page.locator("#timeline").is_hidden()
+
+
+def test_a_recording_goes_on_when_the_track_is_hidden(page: Page) -> None:
+    page.keyboard.press("b")
+    page.keyboard.press("t")
+    assert page.inner_text("#notes") == "the recording goes on; B ends it, or the red button"
+    color = "() => getComputedStyle(document.getElementById('tracks')).color"
+    red = page.evaluate(color)
+    page.keyboard.press("b")
+    assert page.evaluate("() => hushsplat.timeline.track.keys.length") >= 2
+    assert page.evaluate(color) != red
+
+
+def test_chosen_size_of_the_video_stays_when_the_window_changes(page: Page) -> None:
+    page.keyboard.press("t")
+    page.select_option("#video-size", label="1080p")
+    page.set_viewport_size({"width": 340, "height": 220})
+    page.wait_for_function("() => document.getElementById('video-size').options[0].value === '340x220'")
+    assert page.input_value("#video-size") == "1920x1080"
+
+
+def test_viewer_that_takes_no_files_says_so_before_they_are_sent(
+    browser: Browser, scene: Gaussians, console_errors: list[str], tmp_path: Path
+) -> None:
+    options = ViewerOptions(max_upload_bytes=0)
+    with hushsplat.view(scene.take(np.arange(50)), port=0, options=options) as viewer:
+        opened = browser.new_page(viewport={"width": 300, "height": 200}, reduced_motion="reduce")
+        listen(opened, console_errors)
+        opened.goto(viewer.url)
+        wait_for_frame(opened)
+        drop_part(opened, scene, tmp_path)
+        opened.wait_for_selector(".note.error")
+        assert opened.inner_text("#notes") == "this viewer takes no files; start it with --max-upload-mb."
+        opened.close()
+    assert console_errors == []  # no answer 400
+
+
+def test_dropped_text_is_no_file(page: Page) -> None:
+    page.evaluate("""() => {
+      const data = new DataTransfer();
+      data.setData("text/plain", "garden.ply");
+      document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+    }""")
+    assert page.inner_text("#notes") == "that is no file; drop a scene, a track or a screenshot."
+
+
+def test_space_plays_after_a_button_was_pressed_by_hand(page: Page, tmp_path: Path) -> None:
+    write_track(hushsplat.walk_track(2, 30), tmp_path / "walk.json")
+    load(page, tmp_path / "walk.json")
+    page.locator("#simplify").click()
+    page.keyboard.press(" ")
+    assert page.evaluate("() => hushsplat.timeline.playing")
+    page.keyboard.press(" ")
+    page.locator("#undo").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("() => document.activeElement.id") == "undo"  # whoever uses the keyboard stays there

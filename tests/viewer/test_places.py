@@ -90,6 +90,23 @@ def test_photograph_lies_beside_the_picture_where_it_was_taken(captured_page: Pa
     assert page.locator("#divider").is_hidden()
 
 
+def test_photograph_has_its_name_and_gives_way_to_a_method(captured_page: Page) -> None:
+    page = captured_page
+    label = "() => getComputedStyle(document.getElementById('stage'), '::after').content"
+    page.keyboard.press("j")
+    page.wait_for_function("() => hushsplat.stage.photograph?.index === 0")
+    assert page.evaluate(label) == '"photograph 0.png"'
+    page.keyboard.press("x")
+    wait_for_frame(page, "frame.sides.length === 2")
+    assert page.evaluate("() => hushsplat.stage.photograph") is None
+    assert not page.is_checked("#photograph") and page.locator("#divider").is_visible()
+    assert page.evaluate(label) == "none"
+    page.keyboard.press("j")
+    page.wait_for_function("() => hushsplat.stage.photograph?.index === 0")
+    page.evaluate("() => hushsplat.camera.look(0.1, 0)")
+    page.wait_for_function("() => document.getElementById('notes').textContent.includes('[ and ] go there')")
+
+
 def test_places_have_thumbnails(captured_page: Page, captured: Viewer, scene: Gaussians) -> None:
     captured_page.keyboard.press("g")
     captured_page.wait_for_function(

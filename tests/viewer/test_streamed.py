@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 from client import page, run
+from playwright.sync_api import Browser
+from watch import listen, wait_for_frame
 
 import hushsplat
 from hushsplat.engines.base import engine
@@ -23,6 +25,7 @@ from hushsplat.io.scenes.scene import load, save
 from hushsplat.io.scenes.sog_stream import Leaf, StreamedSog
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import SceneError
+from hushsplat.types.gaussians import Gaussians
 from hushsplat.viewer.launch import fill, service_of, tell_progress, waiting
 from hushsplat.viewer.refine import Refiner
 from hushsplat.viewer.scene_entry import SceneEntry
@@ -161,7 +164,7 @@ def test_page_waits_sees_progress_then_coarse_then_fine(streamed: Path, budget: 
 
     async def visit() -> None:
         async with page(viewer.url) as one:
-            assert one.scene["loading"] and one.scene["name"] == "room"
+            assert one.scene["loading"] and one.scene["name"] == "room" and one.scene["share"] == 0
             tell_progress(viewer, 0.5)
             assert (await one.next("progress"))[0]["share"] == 0.5
             coarse = sog.read(sog.coarsest)
@@ -189,3 +192,24 @@ def test_command_prints_the_link_before_it_reads(streamed: Path) -> None:
         finally:
             process.terminate()
             assert process.wait(30) == 0
+
+
+def test_page_that_waits_offers_nothing_that_needs_a_scene(
+    browser: Browser, scene: Gaussians, console_errors: list[str]
+) -> None:
+    options = ViewerOptions()
+    with waiting("room", "127.0.0.1", 0, options, engine()) as viewer:
+        tell_progress(viewer, 0.5)  # before the page is there
+        opened = browser.new_page(viewport={"width": 360, "height": 240}, reduced_motion="reduce")
+        listen(opened, console_errors)
+        opened.goto(viewer.url)
+        opened.wait_for_function("() => document.getElementById('loading-percent').textContent === '50 %'")
+        tools = "() => [...document.querySelectorAll('header button:enabled, header select:enabled')].map((e) => e.id)"
+        assert opened.evaluate(tools) == ["close-file", "open", "full", "help"]
+        opened.locator("#stats").dispatch_event("click")
+        assert opened.locator("#panel").is_hidden()
+        fill(viewer, SceneEntry.of(scene, "room", engine(), options.render, [("Home", hushsplat.home_camera(96, 64))]))
+        wait_for_frame(opened)
+        assert opened.locator("#home").is_enabled() and opened.locator("#method-a").is_enabled()
+        opened.close()
+    assert console_errors == []

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from hushsplat.cli.console import bytes_text, say, status
 from hushsplat.cli.flags import Flag, Force, MaybeInt, SceneName, TargetPath
-from hushsplat.io.atomic import check_output
+from hushsplat.io.atomic import check_output, make_folder
 from hushsplat.io.scenes.scene import STREAMED, save, writer_of
 from hushsplat.io.scenes.sog_members import bytes_on_disk
 from hushsplat.scenes import PREFIX, scene_argument
-from hushsplat.types.gaussians import with_min_opacity, with_sh_degree
+from hushsplat.types.gaussians import Gaussians, with_min_opacity, with_sh_degree
 
 DESCRIPTION = """Write a scene in another format.
 
@@ -43,7 +43,7 @@ class Convert:
         """Read, thin out, write, and say what it came to."""
         writer_of(self.target, self.spz_version)  # refuses what cannot be written before anything is read
         if self.target.name == STREAMED:
-            self.target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.target.parent)
         check_output(self.target, self.force)
         with status(f"reading {self.source}", self.quiet):
             scene = scene_argument(self.source, self.lod).gaussians
@@ -59,4 +59,14 @@ class Convert:
         read = None if self.source.startswith(PREFIX) else bytes_on_disk(Path(self.source))
         sizes = f"{bytes_text(written)}" if read is None else f"{bytes_text(read)} → {bytes_text(written)}"
         kept = f"{before:,}" if before == len(scene) else f"{before:,} → {len(scene):,}"
-        say(f"{self.source} → {self.target}: {kept} Gaussians, {sizes}")
+        say(f"{self.source} → {self.target}: {kept} Gaussians, {sizes}{_dropped(scene, self.target)}")
+
+
+def _dropped(scene: Gaussians, target: Path) -> str:
+    """What the format of this file cannot keep of the scene (docs/formats.md)."""
+    suffix = ".sog" if target.name == STREAMED else target.suffix.lower()
+    is_splat = suffix == ".splat"
+    dropped = ["spherical harmonics"] * (is_splat and scene.sh_degree > 0)
+    dropped += ["anti-aliasing"] * (is_splat and scene.antialiased)
+    dropped += ["the payload"] * (suffix != ".ply" and scene.payload is not None)
+    return f"; {suffix} drops {' and '.join(dropped)}" if dropped else ""

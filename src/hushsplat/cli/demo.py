@@ -14,8 +14,7 @@ from hushsplat.cli.evaluate import terminal_table
 from hushsplat.cli.flags import Flag, Force, MaybeInt
 from hushsplat.evaluation.demo import run_demo
 from hushsplat.evaluation.tables import tables_of
-from hushsplat.io.atomic import check_output
-from hushsplat.types.errors import EvaluationError
+from hushsplat.io.atomic import check_output, make_folder
 
 DESCRIPTION = """Walk through our own scene by every method, with metrics, on one page.
 
@@ -42,9 +41,7 @@ class Demo:
 
     def run(self) -> None:
         """Evaluate, write, print where the files are."""
-        if self.output.exists() and not self.output.is_dir():
-            raise EvaluationError(f"{self.output}: is a file; give the name of a folder.")
-        self.output.mkdir(parents=True, exist_ok=True)
+        make_folder(self.output)
         check_output(self.output / "report.html", self.force)
         with ExitStack() as stack:
             shown = run_demo(self.output, self.workers, self.frames, plan_bar(stack, "drawing the demo", self.quiet))

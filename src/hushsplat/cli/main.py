@@ -194,4 +194,32 @@ def one_line(box: str, command: str) -> str:
         lines = lines[2:]  # the title and the rule below it
     end = next((index for index, line in enumerate(lines) if not line.strip("─-")), len(lines))  # a rule, or empty
     said = " ".join(" ".join(lines[:end]).split()).rstrip(".")
-    return f"{said}; see `hushsplat {command} --help`."
+    return f"{_plain(said)}; see `hushsplat {command} --help`."
+
+
+def _plain(said: str) -> str:
+    """The same without the words of the parser."""
+    if missing := re.match(r"Missing from hushsplat (\w+): (.*)", said):
+        heads = [re.match(r"\{[^}]*\}|-\w [A-Z]+|\S+", each.strip()) for each in missing[2].split("(required)")]
+        return f"{missing[1]} needs {' and '.join(_kind(head[0]) for head in heads if head is not None)}"
+    if value := re.match(r"Error parsing (\S+): no type matching (.*) could be instantiated from (.*)", said):
+        kinds = [_kind(kind) for kind in re.sub(r"\bNone,|\{None\}\|", "", value[2]).split("|")]
+        return f"{value[1]} takes {' or '.join(kinds)}, got {' '.join(_quoted(value[3]))}"
+    if number := re.match(r"Error parsing (\S+): (?:could not convert|invalid literal).*: '(.*)'", said):
+        return f"{number[1]} takes a number, got {number[2]}"
+    return re.sub(r"argument '(\S+)'\. Expected one of \((.*)\)", _choices, said)
+
+
+def _kind(metavar: str) -> str:
+    """What the parser's name for values means."""
+    numbers = {"INT": "a whole number", "FLOAT": "a number", "FLOAT FLOAT FLOAT": "three numbers"}
+    name = metavar.strip("{}")
+    return numbers.get(name, name.replace(",", ", "))
+
+
+def _choices(found: re.Match[str]) -> str:
+    return f"{found[1]}; give one of {found[2].replace(chr(39), '').rstrip(',')}"
+
+
+def _quoted(said: str) -> list[str]:
+    return re.findall(r"'([^']*)'", said)

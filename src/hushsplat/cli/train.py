@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as RichProgress
 
 from hushsplat.cli.flags import AnyPath, Flag, MaybeText, OutputPath, choose_instruction_set
+from hushsplat.io.atomic import make_folder
 from hushsplat.training.api import train
 from hushsplat.training.log import OnProgress, TrainProgress
 from hushsplat.training.settings import PRESETS, TrainSettings
@@ -61,9 +62,7 @@ class Train:
     scene: MaybeText = None  # begin at stage 3 with this scene, in the capture's frame
     images: MaybeText = None  # folder of the photographs, such as images_4
     lpips: MaybeText = None  # .npz of LPIPS' weights for stage 4's loss (docs/evaluation.md); it does without
-    reference_scene: MaybeText = (
-        None  # vanilla scene whose sorted pictures are stage 4's target; stage 1's if not given
-    )
+    reference_scene: MaybeText = None  # vanilla scene that stage 4 draws after; stage 1's if not said
     start: MaybeText = None  # .safetensors of weights that stage 4 begins with
     resume: Flag = False  # go on with the run in the folder; its own settings count
     isa: MaybeText = None  # instruction set of the engine; the best one if not said
@@ -74,7 +73,7 @@ class Train:
         """Begin or resume."""
         choose_instruction_set(self.isa)
         is_new = not self.output.exists()
-        self.output.mkdir(parents=True, exist_ok=True)  # before the photographs are read
+        make_folder(self.output)  # before the photographs are read
         try:
             with show_progress(self.quiet) as on_progress:
                 train(

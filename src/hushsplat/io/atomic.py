@@ -40,6 +40,16 @@ def check_output(path: Path, force: bool) -> None:
         raise _Checked
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder for outputs, with those above it, unless it is there."""
+    if path.exists() and not path.is_dir():
+        raise HushsplatError(f"{path}: is a file; give the name of a folder.")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HushsplatError(f"{path}: the folder cannot be made: {error.strerror or error}.") from error
+
+
 class _Checked(Exception):
     """Ends the trial of a write before it takes its name."""
 

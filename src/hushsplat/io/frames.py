@@ -82,9 +82,8 @@ def output_kind(path: Path) -> OutputKind:
         return OutputKind.VIDEO
     if suffix not in PICTURE_SUFFIXES:
         names = ", ".join((*PICTURE_SUFFIXES, *VIDEO_SUFFIXES))
-        raise HushsplatError(
-            f"{path}: cannot write '{suffix}'; end the name in {names}, or give a folder that is there."
-        )
+        wrong = f"cannot write '{suffix}'" if suffix else "has no ending and is no folder"
+        raise HushsplatError(f"{path}: {wrong}; end the name in {names}, or give a folder that is there.")
     if "%" not in path.name:
         return OutputKind.PICTURE
     if path.name.count("%") != 1 or not NUMBER.search(path.name):

@@ -32,7 +32,7 @@ from hushsplat.evaluation.runner import AvailableMetrics, evaluate, usable_metri
 from hushsplat.evaluation.shots import Method, SceneSource, Shot
 from hushsplat.evaluation.tables import to_markdown
 from hushsplat.evaluation.timing import TimeJob
-from hushsplat.io.atomic import atomic_write
+from hushsplat.io.atomic import atomic_write, make_folder
 from hushsplat.io.captures.capture import load_capture
 from hushsplat.io.strict_json import read_json_object
 from hushsplat.io.weights import read_weights
@@ -87,7 +87,7 @@ class Reproduction:
         given = {name: getattr(self, name) for name in ("dataset", "scenes", "source", "images", "lpips")}
         mine = json.loads(json.dumps({**given, "size": trained}, default=str))
         if not path.is_file():
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
             with atomic_write(path) as temporary:
                 temporary.write_text(json.dumps(mine, indent=1) + "\n", encoding="utf-8")
             return

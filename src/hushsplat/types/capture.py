@@ -53,6 +53,11 @@ class Capture:
             raise CaptureError(f"{self.folder}: the capture has no views.")
         object.__setattr__(self, "views", tuple(sorted(self.views, key=lambda view: view.name)))
 
+    def __repr__(self) -> str:
+        sizes = sorted({(view.camera.width, view.camera.height) for view in self.views})
+        size = f"{sizes[0][0]}×{sizes[0][1]}" + (f" to {sizes[-1][0]}×{sizes[-1][1]}" if len(sizes) > 1 else "")
+        return f"Capture({len(self.views)} views, {size}, {self.folder})"
+
     @property
     def held_out(self) -> tuple[View, ...]:
         """Every 8th view, beginning with the first: for evaluation, never for training."""

@@ -147,8 +147,9 @@ def service_of(viewer: Viewer) -> RenderService:
 
 def tell_progress(viewer: Viewer, share: float) -> None:
     """Tell the pages how much of the scene is read."""
+    service_of(viewer).loaded = share
     now = time.monotonic()
-    if now - viewer._told >= PROGRESS_EVERY_S:
+    if now - viewer._told >= PROGRESS_EVERY_S or share >= 1:
         viewer._told = now
         asyncio.run_coroutine_threadsafe(viewer._server.tell_progress(share), viewer._loop)
 

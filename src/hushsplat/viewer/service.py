@@ -65,6 +65,7 @@ class RenderService:
     def __init__(self, entry: SceneEntry, options: ViewerOptions) -> None:
         self.entry = entry  # the scene that the viewer was started with
         self.loading: str | None = None  # its name while it is read; `entry` is empty then
+        self.loaded = 0.0  # how much of it is read, 0..1
         self.options = options
         self._closing = False
         self.videos_running = 0  # pages do not refine their pictures beside one

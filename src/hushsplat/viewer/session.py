@@ -275,7 +275,8 @@ class Session:
         """Send what the page has to know about its scene."""
         entry, options = self.entry, self.service.render_options(self.entry)
         if self.service.loading is not None and entry is self.service.entry:
-            await self.send({"type": "scene", "session": self.id, "loading": True, "name": self.service.loading})
+            name, share = self.service.loading, round(self.service.loaded, 3)
+            await self.send({"type": "scene", "session": self.id, "loading": True, "name": name, "share": share})
             return
         info = await self.service.draw(lambda: scene_info(entry, options))
         own = entry is self.service.entry

@@ -11,24 +11,28 @@ export function address(path, query = {}) {
   return url;
 }
 
+/** What the page keeps until its tab is closed. */
+export function stored(name) {
+  try {
+    return sessionStorage.getItem(name);
+  } catch {
+    return null; // a frame of another site may have no storage
+  }
+}
+export function store(name, value) {
+  try {
+    if (value) sessionStorage.setItem(name, value);
+    else sessionStorage.removeItem(name);
+  } catch { /* then it is not there after a reload */ }
+}
+
 export class Connection extends EventTarget {
   #socket = null;
   #wait = FIRST_WAIT_MS;
 
   /** The key of a dropped scene, by which the server knows it for a few minutes after the page has gone. */
-  get file() {
-    try {
-      return sessionStorage.getItem("hushsplat-file");
-    } catch {
-      return null; // a frame of another site may have no storage
-    }
-  }
-  set file(key) {
-    try {
-      if (key) sessionStorage.setItem("hushsplat-file", key);
-      else sessionStorage.removeItem("hushsplat-file");
-    } catch { /* then it is not there after a reload */ }
-  }
+  get file() { return stored("hushsplat-file"); }
+  set file(key) { store("hushsplat-file", key); }
 
   get open() { return this.#socket?.readyState === WebSocket.OPEN; }
 

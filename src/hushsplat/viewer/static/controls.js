@@ -12,6 +12,7 @@ export class Controls extends EventTarget {
   #canvas;
   #pointers = new Map();
   #held = new Set();
+  #touched = -1e9; // when a finger was last lifted: some browsers make a double click of a double tap, too
   #tap = { time: -1e9, x: 0, y: 0 };
   #frame = 0;
 
@@ -23,10 +24,10 @@ export class Controls extends EventTarget {
     this.speed = 0; // power of two
     canvas.addEventListener("pointerdown", (event) => this.#down(event));
     canvas.addEventListener("pointermove", (event) => this.#move(event));
-    for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, (event) => this.#up(event));
+    for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) canvas.addEventListener(end, (event) => this.#up(event));
     canvas.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
     canvas.addEventListener("contextmenu", (event) => event.preventDefault());
-    canvas.addEventListener("dblclick", (event) => this.#pick(event));
+    canvas.addEventListener("dblclick", (event) => event.timeStamp - this.#touched > DOUBLE_TAP_MS && this.#pick(event));
     addEventListener("keydown", (event) => this.#key(event, true));
     addEventListener("keyup", (event) => this.#key(event, false));
     addEventListener("blur", () => this.#held.clear());
@@ -90,6 +91,7 @@ export class Controls extends EventTarget {
     const held = this.#pointers.get(event.pointerId);
     this.#pointers.delete(event.pointerId);
     if (held && !this.#pointers.size) this.#hold();
+    if (event.pointerType === "touch") this.#touched = event.timeStamp;
     if (!held || event.pointerType !== "touch" || held.moved > TAP_PX) return;
     const again = event.timeStamp - this.#tap.time < DOUBLE_TAP_MS
       && Math.hypot(event.clientX - this.#tap.x, event.clientY - this.#tap.y) < TAP_PX;
@@ -116,7 +118,7 @@ export class Controls extends EventTarget {
   #key(event, down) {
     const name = event.code;
     if (!down) return void this.#held.delete(name);
-    if (!(name in MOVES) || event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+    if (!(name in MOVES) || event.ctrlKey || event.metaKey || event.altKey || typing(event)) return;
     event.preventDefault();
     this.#held.add(name);
     this.dispatchEvent(new Event("grab"));
@@ -153,8 +155,10 @@ const MOVES = {
   Equal: [0, 0, 0, 0, 0, 1], NumpadAdd: [0, 0, 0, 0, 0, 1], Minus: [0, 0, 0, 0, 0, -1], NumpadSubtract: [0, 0, 0, 0, 0, -1],
 };
 
-/** Whether keys belong to a field, a slider or a menu just now. */
-export function typing(target) {
+/** Whether a key belongs to a field, a slider or a menu just now; letters mean nothing to a slider. */
+export function typing({ target, key }) {
   if (!(target instanceof Element)) return false;
-  return target.closest("input, select, textarea, dialog, [role=slider]") !== null;
+  if (target.closest("input[type=range], [role=slider]")) return /^(Arrow|Page|Home|End)/.test(key);
+  if (target.closest("input[type=checkbox], input[type=color]")) return key === " " || key === "Enter";
+  return target.closest("input, select, textarea, dialog") !== null;
 }

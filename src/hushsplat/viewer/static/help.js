@@ -21,7 +21,7 @@ export const HELP = [
   ["Picture", [
     ["M", "next method, ⇧M the one before"],
     ["X", "compare two methods"],
-    ["J", "the photograph beside the picture, with a capture"],
+    ["J", "the photograph of a place beside the picture, with a capture"],
     [", .", "move the divider"],
     ["V", "views: intermediate results of temporal, ⇧V back"],
     ["G", "settings and times"],

@@ -6,10 +6,21 @@ const NAMES = [
   [/\.(glb|gltf|obj|fbx|stl|blend|usd[acz]?)$/i, "a mesh, not Gaussians"], [/\.(las|laz|e57|pcd)$/i, "a point cloud, not Gaussians"],
   [/\.(ckpt|pth?|safetensors)$/i, "a checkpoint; export a .ply from it"], [/\.(ksplat)$/i, "a scene of another viewer's own format; export a .ply"], [/\.html?$/i, "a web page"],
 ];
+const PARTS = [
+  [/^lod-meta\.json$/i, "describes a streamed scene in many files; start the viewer with its folder: hushsplat view FOLDER"],
+  [/^meta\.json$/i, "is one file of a SOG scene; drop the whole folder"],
+  [/^(cameras|images|points3D|frames|rigs)\.(bin|txt)$/i, "is one file of a capture; start the viewer with --capture FOLDER"],
+];
 const MAGIC = [["\xff\xd8\xff", "a picture"], ["\x89PNG", "a picture"], ["GIF8", "a picture"], ["glTF", "a mesh, not Gaussians"], ["<!DO", "a web page; the download went wrong"], ["<htm", "a web page; the download went wrong"], ["vers", "a pointer of Git LFS; fetch the file itself"]];
 const EXPECTED = "drop a .ply, .splat, .spz or .sog file, a track or a screenshot";
 const HEADER_BYTES = 8192, SPLAT_BYTES = 32;
 const MOST_FILES = 4000;
+
+/** What to do with the folder that a file is a part of; null for files that are whole. */
+export function partRefusal({ name }) {
+  const part = PARTS.find(([whole]) => whole.test(name));
+  return part ? `${name}: ${part[1]}.` : null;
+}
 
 /** Why a file is no scene, in one line; null if it may be one. */
 export async function refusal(file) {

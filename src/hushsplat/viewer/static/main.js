@@ -1,10 +1,10 @@
 // Connects input, the server's messages and the page.
 import { Camera } from "./camera.js";
-import { address, Connection } from "./connection.js";
+import { address, Connection, store, stored } from "./connection.js";
 import { Controls, typing } from "./controls.js";
 import { download, trackInPng, upload } from "./files.js";
 import { fillHelp } from "./help.js";
-import { refusal, sceneOf, sceneOfFiles } from "./kinds.js";
+import { partRefusal, refusal, sceneOf, sceneOfFiles } from "./kinds.js";
 import * as link from "./link.js";
 import { showError, note } from "./notes.js";
 import { Panel } from "./panel.js";
@@ -80,25 +80,42 @@ connection.addEventListener("hello", ({ detail }) => {
   fillHelp($("help-columns"), detail.methods);
   timeline.clearVideo();
 });
+let lost = false; // the dropped scene that this page had before it was loaded again
 connection.addEventListener("scene", ({ detail: scene }) => {
-  const before = panel.scene;
+  const before = panel.scene, isNew = session !== scene.session;
   session = scene.session;
+  lost ||= Boolean(connection.file) && !scene.file;
   connection.file = scene.file ?? null; // a dropped scene is there again when the page is loaded again
   $("loading").hidden = !scene.loading;
-  if (scene.loading) return void ($("loading-name").textContent = `reading ${scene.name}`);
+  if (scene.loading) {
+    $("loading-name").textContent = `reading ${scene.name}`;
+    return showProgress(scene.share);
+  }
   panel.show(scene);
+  enable(true);
   camera.radius = scene.radius;
-  if (!before || before.name !== scene.name || before.gaussians !== scene.gaussians) {
+  if (!before || lost || before.name !== scene.name || before.gaussians !== scene.gaussians) {
+    timeline.stop(); // what was recorded belongs to the scene before
     camera.up = scene.up;
     controls.setMode(scene.inside ? "fly" : "orbit");
-    if (before || !openLink()) visit(scene.places[0], 0);
+    if (before || lost || !openLink()) visit(scene.places[0], 0);
   }
+  if (!before) timeline.restore(stored("hushsplat-track"), scene.name);
+  if (lost) note("the dropped scene is not kept any more; drop it again");
+  lost = false;
   sendDraw();
+  if (isNew && environment && panel.draw.background === "environment") sendEnvironment(environment); // the server has started again
 });
-connection.addEventListener("progress", ({ detail }) => {
-  $("loading-share").value = detail.share;
-  $("loading-percent").textContent = `${Math.round(100 * detail.share)} %`;
-});
+connection.addEventListener("progress", ({ detail }) => showProgress(detail.share));
+function showProgress(share) {
+  $("loading-share").value = share;
+  $("loading-percent").textContent = `${Math.round(100 * share)} %`;
+}
+/** What needs a scene waits for it. */
+function enable(enabled) {
+  for (const id of ["home", "shot", "link", "tracks", "settings", "split", "method-a", "method-b"]) $(id).disabled = !enabled;
+}
+enable(false);
 connection.addEventListener("refined", ({ detail }) => {
   panel.showCount(detail.gaussians);
   panel.hasLevels = detail.levels;
@@ -117,6 +134,8 @@ function askForWalls() {
 }
 connection.addEventListener("walls", ({ detail }) => { camera.walls = new Walls(detail); });
 
+addEventListener("pagehide", () => store("hushsplat-track", panel.scene && timeline.kept(panel.scene.name)));
+
 // --- places
 
 function visit(place, seconds) {
@@ -132,6 +151,7 @@ panel.addEventListener("place", ({ detail: place }) => visit(place));
 // --- the photograph of a place on the second side, while the camera stands where it was taken
 
 let photographs = 0; // requests
+let seen = false; // a photograph, before the camera left it
 /** The place that the camera is at, with a photograph; -1 if there is none. */
 function photographedPlace() {
   const { matrix } = camera, near = (place) => place.world_from_camera.every((row, i) => row.every((v, j) => Math.abs(v - matrix[i][j]) < 1e-5 * (1 + camera.radius)));
@@ -139,7 +159,11 @@ function photographedPlace() {
 }
 async function showPhotograph() {
   const index = $("photograph").checked ? photographedPlace() : -1;
-  if (index < 0) return void (stage.photograph = null);
+  if (index < 0) {
+    if (seen && $("photograph").checked && panel.scene.lenses.length) note("the photograph shows where it was taken; [ and ] go there");
+    seen = false;
+    return void (stage.photograph = null);
+  }
   const request = photographs += 1, lens = panel.scene.lenses[index];
   const answer = await fetch(address(`photograph/${index}`, { session }));
   if (!answer.ok) return void showError((await answer.json()).error);
@@ -147,7 +171,8 @@ async function showPhotograph() {
   if (request !== photographs || photographedPlace() !== index) return bitmap.close();
   const [width, height, fx, fy, cx, cy] = lens, half = Math.tan((camera.fov * Math.PI) / 360);
   const across = (x) => 0.5 + (x - cx) / fx / (2 * half * stage.aspect), down = (y) => 0.5 + (y - cy) / fy / (2 * half);
-  stage.photograph = { bitmap, index, box: [across(0), down(0), across(width), down(height)] };
+  seen = true;
+  stage.photograph = { bitmap, index, name: panel.scene.places[index].name, box: [across(0), down(0), across(width), down(height)] };
 }
 let photographTimer = 0;
 function photographSoon() {
@@ -241,6 +266,8 @@ connection.addEventListener("shot", ({ detail: { parts } }) => {
 });
 
 async function openFile(file) {
+  const part = partRefusal(file);
+  if (part) return void showError(part);
   if (/\.(json|csv)$/i.test(file.name)) return timeline.load(file);
   if (/\.png$/i.test(file.name)) {
     const text = await trackInPng(file);
@@ -250,22 +277,30 @@ async function openFile(file) {
   const refused = await refusal(file);
   if (refused) return void showError(refused);
   const limit = panel.limits?.max_upload_bytes;
+  if (limit === 0) return void showError("this viewer takes no files; start it with --max-upload-mb.");
   if (limit && file.size > limit) return void showError(`${file.name}: is larger than the ${Math.round(limit / 2 ** 20)} MB that this viewer takes.`);
-  const progress = note(`opening ${file.name}`);
+  const progress = note(`opening ${file.name}`, "note", true);
   try {
-    await upload("scene", file, session, (share) => { progress.textContent = `opening ${file.name}: ${Math.round(100 * share)} %`; });
+    await upload("scene", file, session, (share) => {
+      progress.textContent = share < 1 ? `sending ${file.name}: ${Math.floor(100 * share)} %` : `reading ${file.name}`;
+    });
   } catch (error) {
     showError(error.message);
+  } finally {
+    progress.remove();
   }
 }
-panel.addEventListener("environment", () => chooseFile(".jpg,.jpeg,.png,.webp", async (file) => {
+let environment = null; // the picture all around that the server has
+async function sendEnvironment(file) {
   try {
     await upload("environment", file, session);
+    environment = file;
     panel.showEnvironment();
   } catch (error) {
     showError(error.message);
   }
-}));
+}
+panel.addEventListener("environment", () => chooseFile(".jpg,.jpeg,.png,.webp", sendEnvironment));
 let onFile = openFile; // what to do with the file that is chosen
 function chooseFile(kinds = "", then = openFile) {
   onFile = then;
@@ -289,11 +324,16 @@ addEventListener("drop", (event) => {
   const scene = entry?.isDirectory ? sceneOf(entry) : files.length > 1 ? sceneOfFiles([...files]) : null;
   if (scene) scene.then(openFile).catch((error) => showError(error.message));
   else if (files[0]) openFile(files[0]);
+  else showError("that is no file; drop a scene, a track or a screenshot.");
 });
 
 // --- buttons and keys
 
+/** On a phone there is room for one of them. */
+const isNarrow = () => matchMedia("(max-width: 760px)").matches;
+timeline.addEventListener("open", () => { if (isNarrow()) toggleSettings(false); });
 function toggleSettings(open = $("panel").hidden) {
+  if (open && isNarrow()) timeline.toggle(false);
   $("panel").hidden = !open;
   $("settings").setAttribute("aria-expanded", open);
   document.body.classList.toggle("panel", open);
@@ -319,9 +359,12 @@ $("open").onclick = () => chooseFile();
 $("track-load").onclick = () => chooseFile(".json,.csv");
 $("full").onclick = toggleFullScreen;
 $("settings").onclick = () => toggleSettings();
-$("stats").onclick = () => toggleSettings();
+$("stats").onclick = () => panel.scene && toggleSettings();
 $("help").onclick = () => $("keys-help").showModal();
-$("close-file").onclick = () => connection.send({ type: "close-file" });
+$("close-file").onclick = () => {
+  connection.file = null;
+  connection.send({ type: "close-file" });
+};
 $("video-cancel").onclick = () => connection.send({ type: "cancel-video" });
 
 const KEYS = {
@@ -336,20 +379,34 @@ const KEYS = {
 };
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || !panel.scene || $("keys-help").open) return;
-  if (event.target.id === "stats" && event.key === "Enter") return toggleSettings();
+  if (event.target.id === "stats" && [" ", "Enter"].includes(event.key)) return toggleSettings();
   const onButton = event.target instanceof HTMLButtonElement && event.key === " ";
-  if (onButton || (typing(event.target) && event.key !== "Escape" && !(event.target.id === "rail" && [" ", "k", "Delete"].includes(event.key)))) return;
+  if (onButton || (typing(event) && event.key !== "Escape")) return;
   const digit = /^[1-6]$/.test(event.key) ? Number(event.key) - 1 : -1;
+  const key = event.shiftKey || event.key.length > 1 ? event.key : event.key.toLowerCase(); // also when capitals are locked
   if (digit >= 0) panel.lookFrom(digit);
-  else if (event.key in KEYS) KEYS[event.key]();
+  else if (key in KEYS) KEYS[key]();
   else return;
   event.preventDefault();
 });
 
+// A hand that has pressed a button or chosen from a menu is back at the picture, and so are the keys.
+let byHand = false;
+addEventListener("pointerdown", () => { byHand = true; }, true);
+addEventListener("keydown", () => { byHand = false; }, true);
+for (const [kind, what] of [["click", "button"], ["change", "select, input[type=checkbox]"]]) {
+  addEventListener(kind, ({ target }) => {
+    if (byHand && !$("keys-help").open && target.closest?.(what)) $("picture").focus({ preventScroll: true });
+  });
+}
+$("keys-help").addEventListener("close", () => { if (byHand) $("picture").focus({ preventScroll: true }); });
+
 function offerSizes() {
   const { width, height } = stage.canvas, even = (value) => 2 * Math.round(value / 2);
   const sizes = [["as seen", even(width), even(height)], ["720p", 1280, 720], ["1080p", 1920, 1080], ["800×532", 800, 532]];
+  const chosen = $("video-size").selectedIndex; // stays, whatever is seen
   $("video-size").replaceChildren(...sizes.map(([name, w, h]) => Object.assign(document.createElement("option"), { value: `${w}x${h}`, textContent: name })));
+  if (chosen > 0) $("video-size").selectedIndex = chosen;
 }
 stage.addEventListener("resize", offerSizes);
 offerSizes();

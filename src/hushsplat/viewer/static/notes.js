@@ -3,7 +3,8 @@
 const SHOWN_MS = { note: 3500, error: 8000 };
 let area = null;
 
-export function note(text, kind = "note") {
+/** Shows a message for a while; one that lasts is removed by who has asked for it. */
+export function note(text, kind = "note", lasts = false) {
   area ??= document.getElementById("notes");
   const same = [...area.children].find((child) => child.textContent === text);
   if (same) return same;
@@ -12,7 +13,7 @@ export function note(text, kind = "note") {
   element.textContent = text;
   area.append(element);
   while (area.children.length > 3) area.firstChild.remove();
-  setTimeout(() => element.remove(), SHOWN_MS[kind]);
+  if (!lasts) setTimeout(() => element.remove(), SHOWN_MS[kind]);
   return element;
 }
 export const showError = (text) => note(text, "error");

@@ -16,6 +16,7 @@ export class Panel extends EventTarget {
   #frames = []; // when they were shown
   #toldAt = 0;
   #thumbnails = false;
+  #shown = 0; // scenes: the browser keeps pictures by their addresses
 
   constructor(camera, controls) {
     super();
@@ -42,6 +43,7 @@ export class Panel extends EventTarget {
 
   show(scene) {
     this.#scene = scene;
+    this.#shown += 1;
     document.title = `${scene.name} · hushsplat`;
     $("scene-name").textContent = scene.name;
     this.showCount(scene.gaussians);
@@ -69,7 +71,7 @@ export class Panel extends EventTarget {
     $("thumbnails").replaceChildren(...this.#scene.places.map(({ name }, index) => {
       const button = Object.assign(document.createElement("button"), { title: name, ariaLabel: name }), image = new Image();
       Object.assign(image, { loading: "lazy", alt: "", width: 84, height: 56 });
-      image.src = address(`place/${index}`, { session: this.#scene.session });
+      image.src = address(`place/${index}`, { session: this.#scene.session, scene: this.#shown });
       button.append(image);
       button.onclick = () => this.goTo(index);
       return button;
@@ -100,7 +102,15 @@ export class Panel extends EventTarget {
   toggleSplit() {
     const { sides } = this.draw;
     const other = sides[0].method === "raw" ? "hush" : "raw";
+    this.#uncover();
     this.setSides(sides.length > 1 ? [sides[0]] : [sides[0], this.remembered ?? { method: other, show: "picture" }]);
+  }
+
+  /** The second side shows a method, no photograph. */
+  #uncover() {
+    if (!$("photograph").checked) return;
+    $("photograph").checked = false;
+    this.dispatchEvent(new Event("photograph"));
   }
 
   nextMethod(step) {
@@ -134,6 +144,7 @@ export class Panel extends EventTarget {
   #wire() {
     $("method-a").onchange = () => this.setSides([{ ...this.draw.sides[0], method: $("method-a").value }, ...this.draw.sides.slice(1)]);
     $("method-b").onchange = () => {
+      this.#uncover();
       this.remembered = { ...this.draw.sides[1], method: $("method-b").value };
       this.setSides([this.draw.sides[0], this.remembered]);
     };

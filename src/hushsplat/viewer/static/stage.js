@@ -1,5 +1,6 @@
 // The canvas: shows the newest frame, one side or two, and acknowledges it.
 
+const ROUNDING = 0.02; // of the width: small frames have whole pixels, too
 const PHONE_RATIO = 1.5; // pixels of a phone are small, and its server is the same as everybody's
 
 export class Stage extends EventTarget {
@@ -101,13 +102,22 @@ export class Stage extends EventTarget {
 
   #acknowledge(header) { this.dispatchEvent(new CustomEvent("acknowledge", { detail: header.frame })); }
 
+  /** As high as the canvas: until a frame of its new shape comes, a wider window shows no more, and nothing is stretched. */
+  #drawWhole(bitmap) {
+    const { width, height } = this.canvas, wide = (bitmap.width / bitmap.height) * height;
+    const across = Math.abs(wide - width) < ROUNDING * width ? width : wide;
+    if (across < width) this.#context.clearRect(0, 0, width, height);
+    this.#context.drawImage(bitmap, (width - across) / 2, 0, across, height);
+  }
+
   draw() {
     const { width, height } = this.canvas;
     const beside = this.#photograph, two = this.#bitmaps.length === 2 || Boolean(beside);
     this.divider.hidden = !two;
+    this.canvas.parentElement.dataset.beside = beside ? `photograph ${beside.name}` : "";
     if (!this.#bitmaps.length) return;
     this.#context.imageSmoothingQuality = this.#header.moving ? "low" : "high"; // without a GPU "high" takes 12 ms more
-    this.#context.drawImage(this.#bitmaps[0], 0, 0, width, height);
+    this.#drawWhole(this.#bitmaps[0]);
     if (!two) return;
     const column = Math.round(this.split * width);
     this.#context.save();
@@ -117,7 +127,7 @@ export class Stage extends EventTarget {
     if (beside) {
       const { bitmap, box: [left, top, right, bottom] } = beside;
       this.#context.drawImage(bitmap, left * width, top * height, (right - left) * width, (bottom - top) * height);
-    } else this.#context.drawImage(this.#bitmaps[1], 0, 0, width, height);
+    } else this.#drawWhole(this.#bitmaps[1]);
     this.#context.restore();
     this.divider.style.left = `${100 * this.split}%`;
     this.divider.setAttribute("aria-valuenow", Math.round(100 * this.split));

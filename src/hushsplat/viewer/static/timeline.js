@@ -11,12 +11,13 @@ const HELD_MS = 100; // a camera that rests this long while recording gets a pos
 const MOST_KEYS_DRAWN = 400;
 const MOST_UNDONE = 100;
 
-export class Timeline {
+export class Timeline extends EventTarget {
   #frame = 0;
   #lastMoved = 0;
   #before = []; // tracks to go back to
 
   constructor(camera, stage, session) {
+    super();
     this.camera = camera;
     this.stage = stage;
     this.session = session; // gives the id that the server knows us by
@@ -35,9 +36,11 @@ export class Timeline {
 
   get open() { return !$("timeline").hidden; }
   toggle(open = !this.open) {
+    if (!open && this.open && this.recording) note("the recording goes on; B ends it, or the red button");
     $("timeline").hidden = !open;
     $("tracks").setAttribute("aria-expanded", open);
     document.body.classList.toggle("tracks", open);
+    if (open) this.dispatchEvent(new Event("open"));
     this.reflect();
   }
 
@@ -65,6 +68,12 @@ export class Timeline {
     else keys.push(key);
   }
 
+  /** End a recording, and playing: before another scene is shown. */
+  stop() {
+    this.pause();
+    if (this.recording) this.#finishRecording();
+  }
+
   #finishRecording() {
     const { start, keys } = this.recording;
     const time = (performance.now() - start) / 1000;
@@ -86,6 +95,22 @@ export class Timeline {
     this.track = new Track(before.keys, before.fov);
     [this.range, this.time, this.chosen] = [before.range, before.time, -1];
     this.reflect();
+  }
+
+  /** The track as text, for the page when it is loaded again; empty if there is none. */
+  kept(scene) {
+    const { keys, fov } = this.track;
+    return keys.length ? JSON.stringify({ scene, keys, fov, range: this.range, open: this.open }) : "";
+  }
+
+  /** A track that was kept, if it was of this scene. */
+  restore(text, scene) {
+    if (!text || !this.track.empty) return;
+    const kept = JSON.parse(text);
+    if (kept.scene !== scene) return;
+    this.track = new Track(kept.keys, kept.fov);
+    this.range = kept.range;
+    this.toggle(kept.open);
   }
 
   /** Another track; the playhead goes to its end. */
@@ -291,6 +316,7 @@ export class Timeline {
     $("undo").onclick = () => this.undo();
     $("track-clear").onclick = () => this.set(new Track());
     $("video").onclick = () => this.renderVideo();
+    new ResizeObserver(() => document.body.style.setProperty("--timeline", `${$("timeline").offsetHeight}px`)).observe($("timeline"));
     this.#wireRail();
   }
 
@@ -343,7 +369,8 @@ export class Timeline {
         this.seek(this.time + step);
       } else if (event.key === "i" || event.key === "o") {
         this.#setRange(event.key === "i" ? 0 : 1, this.time);
-      }
+      } else return;
+      event.stopPropagation(); // O is orbit elsewhere
     });
   }
 
@@ -357,6 +384,7 @@ export class Timeline {
   get span() { return this.heldSpan || Math.max(1, this.track.duration * (this.track.dense ? 1 : 1.08)); }
 
   reflect() {
+    document.body.classList.toggle("recording", Boolean(this.recording));
     if (!this.open) return;
     const { track } = this, { recording } = this;
     const place = (time) => `${(100 * (time - track.start)) / this.span}%`;
