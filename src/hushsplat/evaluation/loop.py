@@ -47,8 +47,8 @@ class Loop:
         cells = "".join(f"<div><b>{escape(value)}</b><span>{escape(text)}</span></div>" for value, text in numbers)
         return (
             f'<section class="hero"><video src="data:video/mp4;base64,{video}" autoplay loop muted playsinline></video>'
-            f"<p>Left {LEFT}: one random sample per pixel, nothing is sorted. Right {RIGHT}: only the Gaussians "
-            f'that were seen and still matter, sorted and blended.</p><div class="numbers">{cells}</div></section>'
+            f"<p>On the left {LEFT}, one random sample per pixel; on the right {RIGHT}, only the Gaussians that were "
+            f'seen and still matter, sorted and blended.</p><div class="numbers">{cells}</div></section>'
         )
 
 
