@@ -75,6 +75,17 @@ def test_resting_is_not_shown_while_something_is_to_be_drawn(page: Page) -> None
     assert "fps" in page.inner_text("#stat-fps")
 
 
+def test_held_picture_does_not_rest(page: Page) -> None:
+    wait_for_frame(page, FINISHED)
+    told = "(text) => document.getElementById('stat-fps').textContent === text"
+    page.wait_for_function(told, arg="resting")
+    page.mouse.move(100, 90)
+    page.mouse.down()
+    page.wait_for_function(told, arg="held")
+    page.mouse.up()
+    page.wait_for_function(told, arg="resting")
+
+
 def test_frame_that_cannot_be_decoded_does_not_end_the_others(page: Page, console_errors: list[str]) -> None:
     wait_for_frame(page, FINISHED)
     text = base64.b64encode(b"no picture").decode()

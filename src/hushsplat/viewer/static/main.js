@@ -242,7 +242,10 @@ function showPivot(_, ms = 500) {
   clearTimeout(pivotTimer);
   pivotTimer = setTimeout(() => ring.classList.remove("seen"), ms);
 }
-controls.addEventListener("hold", ({ detail: held }) => connection.send({ type: "hold", held }));
+controls.addEventListener("hold", ({ detail: held }) => {
+  connection.send({ type: "hold", held });
+  panel.showHeld(held);
+});
 let speedNote = null;
 controls.addEventListener("speed", () => {
   speedNote?.remove();

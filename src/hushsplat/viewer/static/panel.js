@@ -16,6 +16,7 @@ export class Panel extends EventTarget {
   #frames = []; // when they were shown
   #toldAt = 0;
   #thumbnails = false;
+  #held = false; // by a pointer
   #shown = 0; // scenes: the browser keeps pictures by their addresses
 
   constructor(camera, controls) {
@@ -308,8 +309,14 @@ export class Panel extends EventTarget {
     $("scene-size").textContent = `${gaussians.toLocaleString("en")} ${this.#scene.kind}`;
   }
 
+  /** Nothing is drawn until something changes: a hand that is on the picture may do so any moment. */
   showResting() {
-    $("stat-fps").textContent = "resting";
+    $("stat-fps").textContent = this.#held ? "held" : "resting";
+  }
+
+  showHeld(held) {
+    this.#held = held;
+    if (["resting", "held"].includes($("stat-fps").textContent)) this.showResting();
   }
 
   #legends(header) {
