@@ -16,8 +16,9 @@ from hushsplat.types.framing import fitting_near
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.options import NEAR, Noise, RenderOptions
 from hushsplat.types.rotations import matrix_from_quaternion, quaternion_from_matrix
+from hushsplat.types.standing import StandingObject
 from hushsplat.types.surfaces import scene_bulk
-from hushsplat.types.up import find_up
+from hushsplat.types.up import UP_AXES, find_up
 
 UP = np.array([0.0, -1.0, 0.0])  # of all scenes here, until they are turned
 TURNS = {
@@ -425,6 +426,57 @@ def test_detail_high_above_a_plain_floor_does_not_turn_the_scene(turn: str) -> N
     scene = together(plate((0, 0, 0), (3, 0, 0), (0, 0, 3), 4000, 0.1), *walls, *lamps, *trees)
     found = find_up(turned(scene, TURNS[turn]))
     assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(3))
+
+
+@pytest.mark.parametrize("half", [2.5, 12.0])
+@pytest.mark.parametrize("turn", SIX_TURNS)
+def test_figure_on_a_wide_ground_stands_on_it(turn: str, half: float) -> None:
+    scene = together(statue(), plate((0, 0, 0), (half, 0, 0), (0, 0, half), 8000, half / 50, 7))
+    found = find_up(turned(scene, SIX_TURNS[turn]))
+    assert found @ (SIX_TURNS[turn] @ UP) > np.cos(np.radians(3))
+
+
+def test_floaters_are_no_part_of_how_an_object_stands() -> None:
+    rng = np.random.default_rng(2)
+    ways = rng.normal(size=(20, 3))
+    ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+    floaters = gaussians([0, -0.7, 0] + ways * rng.uniform(0.9, 1.2, (20, 1)), np.full(20, 0.03), ways)
+    alone, among = StandingObject(statue()), StandingObject(together(statue(), floaters))
+    assert among.solid[:-20].all() and among.solid[-20:].sum() <= 5
+    axes = np.array(list(UP_AXES.values()))
+    assert np.allclose(among.cues(axes).stable, alone.cues(axes).stable, atol=0.1)
+
+
+def hills() -> Gaussians:
+    """Hilly ground with houses and trees, seen from above."""
+    ground = plate((0, 0, 0), (40, 0, 0), (0, 0, 40), 12_000, 0.5, 1)
+
+    def height(x: np.ndarray | float, z: np.ndarray | float) -> np.ndarray:
+        return -1.5 * (np.sin(np.asarray(x) / 13) + np.cos(np.asarray(z) / 17))
+
+    means = ground.means.copy()
+    means[:, 1] = height(means[:, 0], means[:, 2])
+    at = np.random.default_rng(3).uniform(-36, 36, (50, 2))
+    return together(replace(ground, means=means), *(ball((x, height(x, z) - 1.5, z), 1.5, 80, 0.3, 4) for x, z in at))
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_things_rise_from_hills(turn: str) -> None:
+    found = find_up(turned(hills(), TURNS[turn]))
+    assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(8))
+
+
+def test_flat_picture_hangs() -> None:
+    picture = plate((0, -1, 0), (1.5, 0, 0), (0, 1, 0), 8000, 0.03)
+    assert find_up(picture) @ UP > 0.999
+    assert abs(home(picture, None).camera.world_from_camera[2, 2]) > 0.8  # seen from its front
+
+
+@pytest.mark.parametrize("count", [30, 100, 300])
+def test_up_of_few_gaussians_is_that_of_3dgs(count: int) -> None:
+    scene = statue()
+    few = scene.take(np.random.default_rng(count).choice(len(scene), count, replace=False))
+    assert find_up(few) @ UP > 0.999
 
 
 @pytest.mark.parametrize("turn", TURNS)
