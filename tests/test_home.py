@@ -312,6 +312,31 @@ def test_two_rooms_are_seen_from_inside() -> None:
     assert 1.5 < abs(at[0]) < 7.5 and abs(at[2]) < 3 and -2.5 < at[1] < 0
 
 
+def test_two_rooms_far_apart_are_seen_from_inside() -> None:
+    far = room()
+    far = replace(far, means=far.means + np.float32([60, 0, 0]))
+    x, y, z = home(together(room(), far)).camera.position
+    assert min(abs(x), abs(x - 60)) < 3 and -2.5 < y < 0 and abs(z) < 3
+
+
+def test_corridor_is_looked_along_from_inside() -> None:
+    sides = [plate((side, -1.25, 0), (0, 1.25, 0), (0, 0, 20), 8000, 0.06, 3) for side in (-1, 1)]
+    ends = [plate((0, -1.25, side), (1, 0, 0), (0, 1.25, 0), 1000, 0.05, 4) for side in (-20, 20)]
+    doors = [plate((s, -1, z), (0, 1, 0), (0, 0, 0.4), 1000, 0.02, 5) for s in (-0.97, 0.97) for z in range(-16, 17, 4)]
+    floor, ceiling = (plate((0, y, 0), (1, 0, 0), (0, 0, 20), 6000, 0.08, 6) for y in (0, -2.5))
+    camera = home(together(floor, ceiling, *sides, *ends, *doors)).camera
+    x, y, z = camera.position
+    assert abs(x) < 1 and -2.5 < y < 0 and abs(z) < 20
+    assert abs(camera.world_from_camera[2, 2]) > 0.8
+
+
+def test_figure_on_a_wide_ground_is_whole_and_large() -> None:
+    figure_alone = figure()
+    scene = together(figure_alone, plate((0, 0, 0), (12, 0, 0), (0, 0, 12), 15_000, 0.2, 3))
+    where = in_picture(figure_alone.means, home(scene).camera)
+    assert (where > 0).all() and (where < 1).all() and np.ptp(where, axis=0).max() > 0.6
+
+
 def test_part_of_a_garden_is_seen_from_within() -> None:
     """Somebody has cut away the surroundings: it ends within the picture, but is no thing to walk around."""
     scene = hushsplat.room_and_garden(60_000)
