@@ -9,6 +9,7 @@ import pytest
 import hushsplat
 from hushsplat.engines.base import engine
 from hushsplat.home import Place, find_places, frame_scene, orbit_scene, tour
+from hushsplat.home.path import look_around
 from hushsplat.io.scenes.scene import load
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import CameraError, HushsplatError
@@ -317,6 +318,22 @@ def test_two_rooms_far_apart_are_seen_from_inside() -> None:
     far = replace(far, means=far.means + np.float32([60, 0, 0]))
     x, y, z = home(together(room(), far)).camera.position
     assert min(abs(x), abs(x - 60)) < 3 and -2.5 < y < 0 and abs(z) < 3
+
+
+def test_look_around_is_a_whole_level_turn_on_the_spot() -> None:
+    first, *others = look_around(home(room()).camera, UP)
+    assert np.allclose(others[-1].world_from_camera, first.world_from_camera)
+    assert all(np.allclose(other.position, first.position) and tilt_deg(other, UP) < 0.1 for other in others)
+    assert min(other.world_from_camera[:3, 2] @ first.world_from_camera[:3, 2] for other in others) < -0.8
+
+
+def test_tour_leaves_out_places_behind_walls() -> None:
+    far = room()
+    far = replace(far, means=far.means + np.float32([60, 0, 0]))
+    path = tour(together(room(), far), 150, 100, up="-y", places=3, seconds=4.0, fps=8.0)
+    x, y, z = path.world_from_camera[:, :3, 3].T
+    at = 60.0 if abs(x[0]) > 30 else 0.0
+    assert (abs(x - at) < 3).all() and (y < 0).all() and (y > -2.5).all() and (abs(z) < 3).all()
 
 
 def test_corridor_is_looked_along_from_inside() -> None:
