@@ -9,6 +9,7 @@ import pytest
 import hushsplat
 from hushsplat.engines.base import engine
 from hushsplat.home import Place, find_places, frame_scene, orbit_scene, tour
+from hushsplat.home.path import look_around
 from hushsplat.io.scenes.scene import load
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import CameraError, HushsplatError
@@ -16,8 +17,9 @@ from hushsplat.types.framing import fitting_near
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.types.options import NEAR, Noise, RenderOptions
 from hushsplat.types.rotations import matrix_from_quaternion, quaternion_from_matrix
+from hushsplat.types.standing import StandingObject
 from hushsplat.types.surfaces import scene_bulk
-from hushsplat.types.up import find_up
+from hushsplat.types.up import UP_AXES, find_up
 
 UP = np.array([0.0, -1.0, 0.0])  # of all scenes here, until they are turned
 TURNS = {
@@ -311,6 +313,47 @@ def test_two_rooms_are_seen_from_inside() -> None:
     assert 1.5 < abs(at[0]) < 7.5 and abs(at[2]) < 3 and -2.5 < at[1] < 0
 
 
+def test_two_rooms_far_apart_are_seen_from_inside() -> None:
+    far = room()
+    far = replace(far, means=far.means + np.float32([60, 0, 0]))
+    x, y, z = home(together(room(), far)).camera.position
+    assert min(abs(x), abs(x - 60)) < 3 and -2.5 < y < 0 and abs(z) < 3
+
+
+def test_look_around_is_a_whole_level_turn_on_the_spot() -> None:
+    first, *others = look_around(home(room()).camera, UP)
+    assert np.allclose(others[-1].world_from_camera, first.world_from_camera)
+    assert all(np.allclose(other.position, first.position) and tilt_deg(other, UP) < 0.1 for other in others)
+    assert min(other.world_from_camera[:3, 2] @ first.world_from_camera[:3, 2] for other in others) < -0.8
+
+
+def test_tour_leaves_out_places_behind_walls() -> None:
+    far = room()
+    far = replace(far, means=far.means + np.float32([60, 0, 0]))
+    path = tour(together(room(), far), 150, 100, up="-y", places=3, seconds=4.0, fps=8.0)
+    x, y, z = path.world_from_camera[:, :3, 3].T
+    at = 60.0 if abs(x[0]) > 30 else 0.0
+    assert (abs(x - at) < 3).all() and (y < 0).all() and (y > -2.5).all() and (abs(z) < 3).all()
+
+
+def test_corridor_is_looked_along_from_inside() -> None:
+    sides = [plate((side, -1.25, 0), (0, 1.25, 0), (0, 0, 20), 8000, 0.06, 3) for side in (-1, 1)]
+    ends = [plate((0, -1.25, side), (1, 0, 0), (0, 1.25, 0), 1000, 0.05, 4) for side in (-20, 20)]
+    doors = [plate((s, -1, z), (0, 1, 0), (0, 0, 0.4), 1000, 0.02, 5) for s in (-0.97, 0.97) for z in range(-16, 17, 4)]
+    floor, ceiling = (plate((0, y, 0), (1, 0, 0), (0, 0, 20), 6000, 0.08, 6) for y in (0, -2.5))
+    camera = home(together(floor, ceiling, *sides, *ends, *doors)).camera
+    x, y, z = camera.position
+    assert abs(x) < 1 and -2.5 < y < 0 and abs(z) < 20
+    assert abs(camera.world_from_camera[2, 2]) > 0.8
+
+
+def test_figure_on_a_wide_ground_is_whole_and_large() -> None:
+    figure_alone = figure()
+    scene = together(figure_alone, plate((0, 0, 0), (12, 0, 0), (0, 0, 12), 15_000, 0.2, 3))
+    where = in_picture(figure_alone.means, home(scene).camera)
+    assert (where > 0).all() and (where < 1).all() and np.ptp(where, axis=0).max() > 0.6
+
+
 def test_part_of_a_garden_is_seen_from_within() -> None:
     """Somebody has cut away the surroundings: it ends within the picture, but is no thing to walk around."""
     scene = hushsplat.room_and_garden(60_000)
@@ -425,6 +468,57 @@ def test_detail_high_above_a_plain_floor_does_not_turn_the_scene(turn: str) -> N
     scene = together(plate((0, 0, 0), (3, 0, 0), (0, 0, 3), 4000, 0.1), *walls, *lamps, *trees)
     found = find_up(turned(scene, TURNS[turn]))
     assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(3))
+
+
+@pytest.mark.parametrize("half", [2.5, 12.0])
+@pytest.mark.parametrize("turn", SIX_TURNS)
+def test_figure_on_a_wide_ground_stands_on_it(turn: str, half: float) -> None:
+    scene = together(statue(), plate((0, 0, 0), (half, 0, 0), (0, 0, half), 8000, half / 50, 7))
+    found = find_up(turned(scene, SIX_TURNS[turn]))
+    assert found @ (SIX_TURNS[turn] @ UP) > np.cos(np.radians(3))
+
+
+def test_floaters_are_no_part_of_how_an_object_stands() -> None:
+    rng = np.random.default_rng(2)
+    ways = rng.normal(size=(20, 3))
+    ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+    floaters = gaussians([0, -0.7, 0] + ways * rng.uniform(0.9, 1.2, (20, 1)), np.full(20, 0.03), ways)
+    alone, among = StandingObject(statue()), StandingObject(together(statue(), floaters))
+    assert among.solid[:-20].all() and among.solid[-20:].sum() <= 5
+    axes = np.array(list(UP_AXES.values()))
+    assert np.allclose(among.cues(axes).stable, alone.cues(axes).stable, atol=0.1)
+
+
+def hills() -> Gaussians:
+    """Hilly ground with houses and trees, seen from above."""
+    ground = plate((0, 0, 0), (40, 0, 0), (0, 0, 40), 12_000, 0.5, 1)
+
+    def height(x: np.ndarray | float, z: np.ndarray | float) -> np.ndarray:
+        return -1.5 * (np.sin(np.asarray(x) / 13) + np.cos(np.asarray(z) / 17))
+
+    means = ground.means.copy()
+    means[:, 1] = height(means[:, 0], means[:, 2])
+    at = np.random.default_rng(3).uniform(-36, 36, (50, 2))
+    return together(replace(ground, means=means), *(ball((x, height(x, z) - 1.5, z), 1.5, 80, 0.3, 4) for x, z in at))
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_things_rise_from_hills(turn: str) -> None:
+    found = find_up(turned(hills(), TURNS[turn]))
+    assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(8))
+
+
+def test_flat_picture_hangs() -> None:
+    picture = plate((0, -1, 0), (1.5, 0, 0), (0, 1, 0), 8000, 0.03)
+    assert find_up(picture) @ UP > 0.999
+    assert abs(home(picture, None).camera.world_from_camera[2, 2]) > 0.8  # seen from its front
+
+
+@pytest.mark.parametrize("count", [30, 100, 300])
+def test_up_of_few_gaussians_is_that_of_3dgs(count: int) -> None:
+    scene = statue()
+    few = scene.take(np.random.default_rng(count).choice(len(scene), count, replace=False))
+    assert find_up(few) @ UP > 0.999
 
 
 @pytest.mark.parametrize("turn", TURNS)

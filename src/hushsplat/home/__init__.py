@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hushsplat.engines.base import Engine, Scene
-from hushsplat.home.path import circle, keys_between
+from hushsplat.home.path import circle, is_free_circle, keys_between, look_around
 from hushsplat.home.search import Place, Search
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import CameraError
@@ -122,7 +122,8 @@ def tour(
 ) -> Track:
     """A smooth path that begins at home and passes the other places; around a lone object it is a circle.
 
-    A straight way that something stands in is replaced by one over other candidates, if there is such a one.
+    A straight way that something stands in is replaced by one over other candidates; a place to which there is none is
+    left out. Where home is the only one, and no circle about what it shows is free, the camera turns on the spot.
 
     Args:
         scene: Gaussians, or an uploaded scene that knows them.
@@ -141,6 +142,9 @@ def tour(
     """
     search = Search.of(scene, width, height, up, fov_y_deg, on, options)
     found = search.places(max(1, places))
-    if search.is_lone or len(found) == 1:
+    keys = [] if search.is_lone else keys_between(search, found)
+    if len(keys) > 1:
+        return track_from_cameras(keys, seconds, fps)
+    if search.is_lone or is_free_circle(search, found[0]):
         return circle(found[0], search.up, seconds, fps, fov_y_deg)
-    return track_from_cameras(keys_between(search, found), seconds, fps)
+    return track_from_cameras(look_around(found[0].camera, search.up), seconds, fps)

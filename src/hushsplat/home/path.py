@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float64
@@ -19,6 +18,7 @@ from hushsplat.types.track import Track
 
 STOPS = 24  # candidates by which a tour may go around something
 LEG_KEYS = 3  # keys of a straight leg: keep the smooth curve near to it
+TURN_KEYS, CIRCLE_PROBES = 13, 24  # of a turn on the spot, of a circle
 PROBE_PX, PROBE_DEG = 9, 8.0  # how wide a way has to be free
 BLOCKED_SHARE = 0.3  # of the pixels of a probe: less is a twig or a floater
 
@@ -43,7 +43,10 @@ def circle(home: Place, upward: Float64[Array, " 3"], seconds: float, fps: float
 
 
 def keys_between(search: Search, places: Sequence[Place]) -> list[Camera]:
-    """Cameras of a tour: the places by the shortest way, with stops between where the straight way is blocked."""
+    """Cameras of a tour: the places by the shortest way, with stops between where the straight way is blocked.
+
+    A place that nothing but a way through a wall leads to is left out.
+    """
     ordered, left = [places[0].camera], [place.camera for place in places[1:]]
     while left:
         nearest = min(range(len(left)), key=lambda index: float(_apart(ordered[-1], left[index])))
@@ -51,22 +54,39 @@ def keys_between(search: Search, places: Sequence[Place]) -> list[Camera]:
     best = sorted(search.seen, key=lambda scored: -scored[0])[:STOPS]
     stops = [search.camera(seen.eye, seen.target) for _, seen in best]
     keys = [ordered[0]]
-    for here, there in pairwise(ordered):
-        for stop in [*_detour(search, here, there, stops), there]:
+    for there in ordered[1:]:
+        for stop in _way(search, keys[-1], there, stops):
             keys += _between(keys[-1], stop)
     return keys
 
 
-def _detour(search: Search, here: Camera, there: Camera, stops: Sequence[Camera]) -> list[Camera]:
-    """The stop over which to go, none if the straight way is free or nothing is better."""
+def look_around(home: Camera, upward: Float64[Array, " 3"]) -> list[Camera]:
+    """Cameras of a whole turn on the spot: where a circle would lead through walls."""
+    keys = []
+    for angle in np.linspace(0, np.pi, TURN_KEYS):  # half of the angle of each turn
+        turn = matrix_from_quaternion(np.array([np.cos(angle), *(np.sin(angle) * upward)]))
+        pose = home.world_from_camera.copy()
+        pose[:3, :3] = turn @ pose[:3, :3]
+        keys.append(replace(home, world_from_camera=pose))
+    return keys
+
+
+def is_free_circle(search: Search, home: Place) -> bool:
+    """Whether nothing stands in the way around what the camera looks at."""
+    track = circle(home, search.up, 1.0, float(CIRCLE_PROBES), search.fov_y_deg)
+    return all(is_free(search, track.camera(index - 1), track.camera(index)) for index in range(len(track)))
+
+
+def _way(search: Search, here: Camera, there: Camera, stops: Sequence[Camera]) -> list[Camera]:
+    """Where to go from here: straight there, over one of the stops if that is blocked, or nowhere."""
     if is_free(search, here, there):
-        return []
+        return [there]
     by_length = sorted(stops, key=lambda stop: float(_apart(here, stop) + _apart(stop, there)))
     for stop in by_length:
         if min(_apart(here, stop), _apart(stop, there)) < 0.02 * search.radius:
             continue
         if is_free(search, here, stop) and is_free(search, stop, there):
-            return [stop]
+            return [stop, there]
     return []
 
 

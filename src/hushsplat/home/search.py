@@ -13,16 +13,19 @@ from numpy import ndarray as Array
 from hushsplat.engines.base import Engine, Scene, engine
 from hushsplat.home.proxy import fewer, spread_points
 from hushsplat.home.seen import Seen, border, extent
+from hushsplat.home.shape import Shape
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import RenderError
 from hushsplat.types.framing import guess_camera
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.ground import wide_ground
 from hushsplat.types.options import Noise, RenderOptions
 from hushsplat.types.rotations import normalized
-from hushsplat.types.surfaces import importance, scene_bulk, without_sky
+from hushsplat.types.surfaces import importance, scene_bulk, thinned, without_sky
 from hushsplat.types.up import up_direction
 
-# All numbers are ours, set by looking at contact sheets of ten real scenes (benchmarks/home_camera.py).
+# All numbers are ours, set by looking at contact sheets of ten real scenes (benchmarks/home_camera.py), and of scenes
+# made from them: moved, scaled, cut, thinned, with floaters, a sky or a ground about them.
 PIXELS = 96 * 64  # of a small picture
 DRAWN_GAUSSIANS = 50_000  # that stand for all of them: fewer, and larger to cover as much
 
@@ -63,6 +66,7 @@ NEAR_SHARE = 0.25  # what is nearer than this share of the median depth is in th
 BESIDE_SHARE = 0.4  # and so is, above the floor, what is nearer than this share of the distance: a door, a pillar
 DEEP = 1.0  # log of far over near from which on a picture has depth
 SEEN_SHARE = 0.7  # of the subject before the target: more hidden than this is a wall or a ceiling between
+FREE_PERCENT = 90.0  # where no candidate sees so much, as among many rooms, the best tenth counts
 SUBJECT_SHARE = 0.8  # of as much of the subject as any candidate shows: more is not better
 FRONT_BONUS = 0.06  # files tend to face their maker: decides between sides that are equally good
 USUAL_DEG, UNUSUAL_DEG = 10.0, 35.0  # elevation that people choose, and how far from it costs a third
@@ -73,7 +77,10 @@ PLACE_SCORE = 0.7  # a place scores at least this share of home's
 # A lone object is seen whole from afar. Share of border pixels that may be hit, and share of what is near the middle
 # that is seen from outside at least: a house shows less. Where nearly all is seen, a few floaters do no harm.
 LONE = ((0.03, 0.15), (0.1, 0.7))
-LONE_SUBJECT = 0.6  # of the detail: where less of it is seen from outside, it may be that of a room,
+# Seen is what lies at most so far behind the foremost: in radii; of what is long, in heights, at least so many radii.
+SLACK, SLACK_HEIGHTS, SLACK_LEAST = 0.08, 0.15, 0.02
+# Of the detail, and of that of what is long: where less of it is seen from outside, it may be that of a room,
+LONE_SUBJECT, LONG_SUBJECT = 0.6, 0.85
 ENCLOSED = 0.7  # where, from within, more than this share above the horizon is hit to all sides,
 ENCLOSED_DEPTH = 0.2  # at this many radii of the bulk or more,
 FOG_PX = 40.0  # and not by what is larger than this
@@ -81,12 +88,14 @@ LONE_SEEN = 0.6  # where more of its body than this is seen from outside, it nee
 # Ours: the best score from outside is ahead of the best from within by 0.2 and more for things (a bonsai on its table,
 # flowers in grass, a shelf), by 0.09 and less for parts of a garden or a room, cut to 0.6 to 1.6 radii.
 LONE_LEAD = 0.15
+GROUND_TIMES = 3.0  # a ground that is so many times as wide as what stands on it may be cut by the picture
 LONE_DISTANCE = 1.35  # of that at which the bulk just fits
 LONE_FILL = 0.8  # of the picture's height or width
 LONE_ELEVATION, LONE_AZIMUTHS = 18.0, 16
 LONE_FRONT_BONUS = 0.15
-# Floaters about a lone object: so many radii of the bulk away, at most this share of the Gaussians and of the border.
-FLOATER_RADII, FLOATER_SHARE, FLOATER_BORDER = 3.0, 0.02, 0.2
+# Floaters about a lone object: so many radii of the bulk away, or if there are such, at least so many; at most this
+# share of the Gaussians and of the border.
+FLOATER_RADII, FLOATER_SHARE, FLOATER_BORDER = (3.0, 1.7), 0.02, 0.35
 
 
 @dataclass(frozen=True)
@@ -128,6 +137,7 @@ class Search:
         self.subject = spread_points(some, importance(some), self.middle, self.radius)
         near = np.linalg.norm(some.means - self.middle, axis=1) < self.radius
         self.body = spread_points(some, some.opacities * near, self.middle, self.radius)
+        self.shape = Shape.of(self.subject[:3].T, upward)
         self.scene = drawing.upload(drawn, options)
         # Nobody shall stand in a wall that the near plane cuts away.
         self.looking = replace(options, near=min(options.near, NEAR_RADII * self.radius))
@@ -158,15 +168,43 @@ class Search:
         return Search(gaussians, lens, upward, drawing, options or RenderOptions())._without_surroundings()
 
     def _without_surroundings(self) -> Search:
-        """The same without a sky, or the few Gaussians far away, if what is left is a lone object."""
-        kept = without_sky(self.gaussians)
+        """The same without a sky, the ground, or the few Gaussians far away, if what is left is a lone object."""
+        if len(self.gaussians) == 0:
+            return self
+        below_sky = without_sky(self.gaussians)
+        part = self._without_floaters(below_sky)
+        if part is not None:
+            return part._without_ground(part.gaussians, True) or part
+        return self._without_ground(below_sky, False) or self
+
+    def _without_ground(self, below_sky: Gaussians, is_lone: bool) -> Search | None:
+        """What stands on a ground that reaches far beyond it to all sides, or just beyond it where all is not lone."""
+        ground = wide_ground(thinned(below_sky), self.up)
+        if ground is None or ground.up @ self.up < 0:
+            return None
+        if ground.times < GROUND_TIMES and (is_lone or self._ends_within(self._around())):
+            return None
+        return self._lone_part(below_sky.take(np.flatnonzero(~ground.holds(below_sky.means))))
+
+    def _without_floaters(self, below_sky: Gaussians) -> Search | None:
+        """What a sky or a few floaters are about; where some are far away, some may be near, too."""
+        kept = below_sky
         if len(kept) == len(self.gaussians):
-            away = np.linalg.norm(self.gaussians.means - self.middle, axis=1) > FLOATER_RADII * self.radius
-            if not 0 < away.sum() < FLOATER_SHARE * len(away) or self._at_border(self._around()) > FLOATER_BORDER:
-                return self
-            kept = self.gaussians.take(np.flatnonzero(~away))
-        without = Search(kept, self.lens, self.up, self.engine, self.options)
-        return without if without._ends_within(without._around()) else self
+            kept = self._nearer(kept, FLOATER_RADII[0])
+            if len(kept) == len(self.gaussians) or self._at_border(self._around()) > FLOATER_BORDER:
+                return None
+        nearer = self._nearer(kept, FLOATER_RADII[1])
+        return self._lone_part(nearer) or (None if nearer is kept else self._lone_part(kept))
+
+    def _nearer(self, kept: Gaussians, radii: float) -> Gaussians:
+        """Without the Gaussians that are farther from the middle, if they are few."""
+        near = np.linalg.norm(kept.means - self.middle, axis=1) <= radii * self.radius
+        return kept.take(np.flatnonzero(near)) if near.mean() > 1 - FLOATER_SHARE else kept
+
+    def _lone_part(self, kept: Gaussians) -> Search | None:
+        """What is kept, if that is a lone object."""
+        part = Search(kept, self.lens, self.up, self.engine, self.options)
+        return part if part._ends_within(part._around()) else None
 
     def places(self, count: int) -> list[Place]:
         """The best candidates that differ from each other."""
@@ -189,7 +227,7 @@ class Search:
         if not self.is_lone:
             return self._within_surroundings()
         outside = self._around_object()
-        if self._visible_from_outside(around, self.body) > LONE_SEEN:
+        if self._visible_from_outside(around, self.body) > LONE_SEEN and not self.shape.is_long:
             return outside
         # It may be a part of a garden or of a room that somebody has cut out: then it looks as good from within.
         judged = self.blur_px, self.most
@@ -276,7 +314,9 @@ class Search:
         visible = self._visible_from_outside(around, self.body)
         if not any(at_border <= most and visible > least for most, least in LONE):
             return False
-        return self._visible_from_outside(around, self.subject) > LONE_SUBJECT or not self._is_room()
+        # A street has no ceiling that would hide it: only what shows nearly all is a train or a fence.
+        least = LONG_SUBJECT if self.shape.is_long else LONE_SUBJECT
+        return self._visible_from_outside(around, self.subject) > least or not self._is_room()
 
     def _is_room(self) -> bool:
         """Whether somewhere about the middle, or that of a half, walls are seen to all sides."""
@@ -285,6 +325,7 @@ class Search:
 
     def _has_walls_about(self, middle: Float64[Array, " 3"], radius: float) -> bool:
         """Whether walls are seen to all sides from this point or from about it."""
+        radius = min(radius, self.shape.height)  # in a long scene, or two far apart, walls are nearer than that
         steps = [np.zeros(3), *(0.4 * way for way in self._ways([0.0], 4))]
         eyes = [middle + radius * (step + rise * self.up) for rise in (0.0, 0.25) for step in steps]
         ways = self._ways([0.0], 3)
@@ -301,10 +342,13 @@ class Search:
 
     def _visible_from_outside(self, around: Sequence[Seen], points: Float64[Array, "4 n"]) -> float:
         """The share of points that any of these sees."""
+        slack = SLACK * self.radius
+        if self.shape.is_long:  # its walls are near to each other
+            slack = max(min(slack, SLACK_HEIGHTS * self.shape.height), SLACK_LEAST * self.radius)
         found = np.zeros(points.shape[1], bool)
         for seen in around:
             camera = self.camera(seen.eye, seen.target, self.small)
-            found |= self._in_sight(points, camera, np.where(seen.hit, seen.depth, np.inf) + 0.08 * self.radius)[1]
+            found |= self._in_sight(points, camera, np.where(seen.hit, seen.depth, np.inf) + slack)[1]
         return float(found.mean())
 
     def _ways(self, elevations: Sequence[float], count: int = AZIMUTHS) -> list[Float64[Array, " 3"]]:
@@ -334,9 +378,11 @@ class Search:
         for share, elevations in RINGS:
             distance = max(share * fits, nearest)
             drawn += [self.look(self.middle + distance * way, self.middle) for way in self._ways(elevations)]
-        drawn += [self.look(eye, target) for eye, target in self._nearby()]
+        stations = self.shape.stations(self.subject[:3].T, nearest)
+        drawn += [self.look(eye, target) for eye, target in [*self._nearby(), *stations]]
         self.blur_px = _half_sharp_px(drawn)
-        self.most = max((seen.visible for seen in drawn if seen.unhidden > SEEN_SHARE), default=1.0)
+        least = min(SEEN_SHARE, float(np.percentile([seen.unhidden for seen in drawn], FREE_PERCENT)))
+        self.most = max(seen.visible for seen in drawn if seen.unhidden >= least)
         scored = [(self._score(seen), seen) for seen in drawn]
         for count, far, moves in STEPS:
             best = self._distinct(scored, count)
@@ -350,8 +396,10 @@ class Search:
         targets = self.subject[:3, np.linspace(0, self.subject.shape[1] - 1, NEARBY).astype(np.int64)].T
         azimuths = rng.uniform(0, 2 * np.pi, NEARBY)
         elevations = np.radians(rng.uniform(*NEARBY_DEG, NEARBY))
-        nearest, farthest = NEARBY_RADII
-        radii = self.radius * nearest * (farthest / nearest) ** rng.uniform(0, 1, NEARBY)
+        farthest = NEARBY_RADII[1] * self.radius
+        narrow = max(self.shape.width, self.shape.height)  # in a corridor one stands near to what one sees
+        nearest = NEARBY_RADII[0] * float(np.clip(narrow, NEARBY_RADII[0] * self.radius, self.radius))
+        radii = nearest * (farthest / nearest) ** rng.uniform(0, 1, NEARBY)
         radii = np.maximum(radii, TARGET_NEARS * self.options.near)
         eyes = [t + r * self._way(a, e) for t, r, a, e in zip(targets, radii, azimuths, elevations, strict=True)]
         return list(zip(eyes, targets, strict=True))

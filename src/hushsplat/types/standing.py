@@ -20,6 +20,7 @@ DIRECTIONS, CELLS, SKIN = 13, 64, 0.05
 REACH = 1.3  # half the grid's side, in radii
 TRIM = (0.5, 99.5)  # per cent: ends of an object, without its outermost Gaussians
 OPAQUE = 0.3
+LOOSE_CELLS, LOOSE_SHARE = 16, 0.0005  # a floater: in its cell and those about it is less than this share of all
 VOXELS, MIRRORED, PLANES = 64, 1_500, 160  # a side of the grid, voxels that are mirrored, planes that are tried
 THIN_VOXELS = 6  # across a plane: the shifts and the tolerance below make up as much
 SHIFTS = (0.0, -0.04, 0.04, -0.08, 0.08)  # of a mirror plane from the middle, in radii
@@ -82,6 +83,7 @@ class StandingObject:
         radius = max(float(np.linalg.norm(high - low)) / 2, 1e-12)
         self.points = (means - (low + high) / 2) / radius
         self.solid = opaque & (np.linalg.norm(self.points, axis=1) < REACH)
+        self.solid &= ~_is_floater(self.points, self.solid)
         normals, areas = surfaces(some)
         self.areas = some.opacities * np.minimum(areas, np.percentile(areas, 95)) / radius**2
         self.flatness = np.ones(len(some))
@@ -209,6 +211,15 @@ class StandingObject:
 def log_luminance(some: Gaussians) -> Float64[Array, " n"]:
     """Of each Gaussian's own colour."""
     return np.log(np.clip(some.sh[:, 0] @ LUMA * SH_C0 + 0.5, 0, 1) + 0.05)
+
+
+def _is_floater(points: Float64[Array, "n 3"], solid: Bool[Array, " n"]) -> Bool[Array, " n"]:
+    """Which points have hardly any others about them."""
+    cells = _cells(points, LOOSE_CELLS)
+    counts = np.bincount(cells[solid], minlength=LOOSE_CELLS**3).reshape((LOOSE_CELLS,) * 3)
+    for axis in range(3):
+        counts = counts + np.roll(counts, 1, axis) + np.roll(counts, -1, axis)
+    return counts.ravel()[cells] < LOOSE_SHARE * solid.sum()
 
 
 def _cells(points: Float64[Array, "n 3"], count: int) -> Int64[Array, " n"]:

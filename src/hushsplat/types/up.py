@@ -11,6 +11,7 @@ from numpy import ndarray as Array
 
 from hushsplat.types.errors import CameraError
 from hushsplat.types.gaussians import Gaussians
+from hushsplat.types.ground import Ground, fitted, risen, wide_ground
 from hushsplat.types.rotations import hemisphere, level_axes, normalized
 from hushsplat.types.standing import StandingObject, log_luminance
 from hushsplat.types.surfaces import importance, scene_bulk, surfaces, thinned, without_sky
@@ -30,6 +31,8 @@ TILTED_SHARE = 0.25  # of that of 3DGS's axis, for what is upright about it
 # An object, or what stands alone on its ground: beyond so many radii of the bulk lies at most this share of Gaussians.
 OBJECT_RADII, OBJECT_BEYOND = 2.0, 0.01
 FEWEST = 1_000  # Gaussians of an object: the cues of fewer are chance
+FLOATER_RADII = 1.6  # of an object: what is farther, and little, is not looked at
+WHOLE_PERCENT = 97.0  # of a scene: its ground is looked for in all of it, too
 # A room: opaque Gaussians are seen to this share of all sides from its middle, at least so many radii of the bulk away.
 WALL_BINS, WALL_OPACITY, WALL_RADII, WALL_SHARE = 10, 0.3, 0.2, 0.9
 # And its detail is inside: outside, less than this share of it is seen. Closed furniture and bowls show 0.86 to 1.
@@ -37,6 +40,8 @@ ROOM_SEEN = 0.8
 # Terrain: its height is at most this share of its smaller width (for y up; z may be the front of a wall), and that at
 # least this share of the larger one.
 TERRAIN_HEIGHT, TERRAIN_WIDTH = (0.2, 0.12), 0.5
+RISEN_WEIGHT = 8.0  # log-likelihood of what stands on it; ours
+PICTURE_HEIGHT = 0.015  # of its width: what faces z or x and is as flat as this is a picture on a wall
 WALL_STEP = 0.3  # radii from the middle: other places that may see all walls
 STANDING_DEG = (
     35.0  # the ground of an object is no farther from the axis than this: COLMAP's first photograph is tilted
@@ -47,7 +52,7 @@ PLANE_DIRECTIONS = 250  # over the hemisphere, about 9 degrees apart
 PLANE_BINS = 48  # along a direction, across the ball that is looked at
 PLANE_BALLS = (1.0, 1.5)  # radii of the balls, in radii of the bulk
 PLANE_SCORE = 0.1  # a ground plane scores 0.11 (flowers in grass) to 0.68; a figure without ground 0.08
-PLANE_CHANCE = 4.0  # over the count
+PLANE_CHANCE, PLANE_CHANCES = 4.0, 50.0  # over the count; and squared: any hundred have a plane
 PLANE_LEAD = 1.25  # and so many times the next plane
 TILTED_DEG = 45.0  # COLMAP's -y is the first photograph's, and who looks down at a table tilts it so much
 LEVEL_DEG = 10.0  # who has z up has levelled the scene
@@ -117,20 +122,27 @@ def find_up(gaussians: Gaussians) -> Float64[Array, " 3"]:
     """The likeliest direction upwards: the normal of the ground, or the axis on which an object stands.
 
     The ground is the plane near which most surface lies that faces along its normal, in the direction in which the
-    scene is thin. A Gaussian counts by opacity times area, which coarser levels of detail of a file keep. A scene that
-    ends near its bulk, and is no room and no terrain, is an object: light, balance and symmetry decide (`standing.py`),
-    as its largest plane may be the top of a table or the back of a shelf.
+    scene is thin. A Gaussian counts by opacity times area, which coarser levels of detail of a file keep. A plane that
+    has all else on one side, and reaches beyond it, is a ground whatever it is. A scene that ends near its bulk, and is
+    no room and no terrain, is an object: light, balance and symmetry decide (`standing.py`), as its largest plane may
+    be the top of a table or the back of a shelf.
     """
     if len(gaussians) == 0:
         return np.array(UP_AXES["-y"])
     some = without_sky(thinned(gaussians))
-    normal = _ground_normal(some)
+    normal = _ground_normal(some, PLANE_BALLS)
+    ground = _wide_ground(some, normal)
+    if ground is not None:
+        return _snapped(ground.up)
     if _is_object(some):
-        standing = StandingObject(some)
-        if normal is None or not (_is_room(some, normal, standing) or _is_terrain(some, normal)):
-            return _standing(some, normal, standing)
+        clean = _without_floaters(some)
+        standing = StandingObject(clean)
+        if normal is None:
+            return _standing(clean, None, standing)
+        if not _is_room(clean, normal, standing):
+            return (_across if _is_terrain(clean, normal) else _standing)(clean, normal, standing)
     if normal is None:
-        return _upright(some, np.array(UP_AXES[_axis_by_floor(some)]))
+        return _upright(some, np.array(UP_AXES[_axis_by_floor(some) if len(some) >= FEWEST else "-y"]))
     return _signed(some, _snapped(normal))
 
 
@@ -139,6 +151,24 @@ def _is_object(some: Gaussians) -> bool:
     middle, radius = scene_bulk(some)
     beyond = np.linalg.norm(some.means - middle, axis=1) > OBJECT_RADII * radius
     return len(some) >= FEWEST and float(beyond.mean()) <= OBJECT_BEYOND
+
+
+def _without_floaters(some: Gaussians) -> Gaussians:
+    """Without what lies beyond FLOATER_RADII, of an object, if that is little."""
+    middle, radius = scene_bulk(some)
+    near = np.linalg.norm(some.means - middle, axis=1) <= FLOATER_RADII * radius
+    return some.take(np.flatnonzero(near)) if near.mean() >= 1 - OBJECT_BEYOND else some
+
+
+def _wide_ground(some: Gaussians, normal: Float64[Array, " 3"] | None) -> Ground | None:
+    """What all else stands on, across this normal, or that of the largest plane of the whole scene."""
+    found = None if normal is None else wide_ground(some, fitted(some, normal))
+    if found is not None:
+        return found
+    middle, radius = scene_bulk(some)
+    radii = float(np.percentile(np.linalg.norm(some.means - middle, axis=1), WHOLE_PERCENT)) / radius
+    wider = _ground_normal(some, (radii,)) if radii > PLANE_BALLS[-1] else None
+    return None if wider is None else wide_ground(some, fitted(some, wider))
 
 
 def _is_room(some: Gaussians, normal: Float64[Array, " 3"], standing: StandingObject) -> bool:
@@ -162,6 +192,23 @@ def _is_terrain(some: Gaussians, normal: Float64[Array, " 3"]) -> bool:
     return bool(height < lowest * narrow and narrow > TERRAIN_WIDTH * wide)
 
 
+def _across(some: Gaussians, normal: Float64[Array, " 3"], standing: StandingObject) -> Float64[Array, " 3"]:
+    """The likelier of both ways across a terrain, or that of 3DGS where it is a flat picture that hangs."""
+    axes = np.stack([normal, *level_axes(normal)], axis=1)
+    height, *widths = np.ptp(np.percentile(some.means @ axes, [1, 99], axis=0), axis=0)
+    if height < PICTURE_HEIGHT * min(widths) and abs(normal[1]) < 0.2:
+        return np.array(UP_AXES["-y"])
+    ways = np.stack([_snapped(normal), -_snapped(normal)])
+    rises = RISEN_WEIGHT * risen(some, normal) * np.array([1.0, -1.0])
+    return ways[int(np.argmax(standing.cues(ways).scores() + np.log(_axis_shares(ways)) + rises))]
+
+
+def _axis_shares(directions: Float64[Array, "k 3"]) -> Float64[Array, " k"]:
+    """How often files have the nearest axis."""
+    axes = np.array([UP_AXES[name] for name in AXIS_SHARES])
+    return np.array(list(AXIS_SHARES.values()))[np.argmax(directions @ axes.T, axis=1)]
+
+
 def _share_at_distance(offsets: Float64[Array, "n 3"]) -> float:
     """The share of all directions in which something is, and nothing nearer than WALL_RADII."""
     distances = np.linalg.norm(offsets, axis=1)
@@ -178,7 +225,7 @@ def _standing(some: Gaussians, normal: Float64[Array, " 3"] | None, standing: St
     axes = np.array([UP_AXES[name] for name in AXIS_SHARES])
     ground = [] if normal is None else [_snapped(normal), _snapped(-normal)]
     directions = np.array([*axes, *ground, _upright(some, np.array(UP_AXES["-y"]))])
-    shares = np.array(list(AXIS_SHARES.values()))[np.argmax(directions @ axes.T, axis=1)]
+    shares = _axis_shares(directions)
     shares[-1] *= TILTED_SHARE
     scores = standing.cues(directions).scores() + np.log(shares)
     for way in ground:  # a part of a room, seen from above, shows the back of its ceiling
@@ -247,10 +294,10 @@ def _detail_height(some: Gaussians, upward: Float64[Array, " 3"]) -> float:
     return float(np.average((heights - low) / max(high - low, 1e-12), weights=importance(some)[inside]))
 
 
-def _ground_normal(some: Gaussians) -> Float64[Array, " 3"] | None:
-    """The normal of the plane that most surface lies on, None where no plane stands out."""
+def _ground_normal(some: Gaussians, radii: tuple[float, ...]) -> Float64[Array, " 3"] | None:
+    """The normal of the plane that most surface lies on within these radii, None where no plane stands out."""
     directions = np.concatenate([np.eye(3), hemisphere(PLANE_DIRECTIONS)])
-    balls = [_Ball.of(some, radius) for radius in PLANE_BALLS]
+    balls = [_Ball.of(some, radius) for radius in radii]
     scores = np.mean([ball.plane_scores(directions) for ball in balls], axis=0)
     off_y, off_z = np.degrees(np.arccos(np.minimum(np.abs(directions[:, 1:]), 1))).T
     near_y = np.interp(off_y, (TILTED_DEG, 1.5 * TILTED_DEG), (1.0, OTHER_AXIS))
@@ -258,7 +305,8 @@ def _ground_normal(some: Gaussians) -> Float64[Array, " 3"] | None:
     scores = scores * np.maximum(near_y, near_z)
     best = int(np.argmax(scores))
     apart = np.abs(directions @ directions[best]) < np.cos(np.radians(30))
-    least = PLANE_SCORE + PLANE_CHANCE / balls[0].effective_count
+    count = balls[0].effective_count
+    least = PLANE_SCORE + PLANE_CHANCE / count + (PLANE_CHANCES / count) ** 2
     if scores[best] < least or scores[best] < PLANE_LEAD * scores[apart].max():
         return None
     normal = directions[best]
