@@ -211,7 +211,7 @@ def test_bench_json_has_flat_rows_and_the_machine(run: Run) -> None:
         "adapter": str,
         "passes_ms": dict,
         "fragments_per_pixel": dict,
-        "levels_psnr": float,
+        "finer_psnr": float,
     }
     assert len(found["rows"]) == 2 * 2 * 2 * 2
     for row in found["rows"]:

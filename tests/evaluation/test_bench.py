@@ -184,11 +184,23 @@ def test_levels_of_detail_are_timed_beside_the_scene_itself(monkeypatch: pytest.
     assert [r.method for r in rows] == ["raw", "reference", "raw, levels"]
     assert [r.gaussians for r in rows] == [20_000] * 3
     assert set(shown) == {20_000, min(shown)} and min(shown) < 15_000
-    assert rows[0].levels_psnr == 0 and 10 < rows[2].levels_psnr < 60
+    assert rows[0].finer_psnr == rows[1].finer_psnr and 10 < rows[2].finer_psnr < rows[0].finer_psnr < 60
     names = [ratio.name for ratio in ratios(rows)]
     assert names == ["raw / reference", "raw, levels / reference"]
-    finest = bench.with_levels(case, gaussians, 1e-9)
-    assert time_methods(case, replace(plan, leveled=finest))[2].levels_psnr > 90  # the scene itself
+    assert time_methods(case, replace(plan, leveled=None))[0].finer_psnr == 0  # not measured
+
+
+def test_levels_are_compared_with_a_finer_picture() -> None:
+    gaussians = room_and_garden(20_000)
+    camera = walk_track(1.0, 2).camera(0).resized(80, 53)
+    case = case_of(gaussians, [camera])
+    fine = case.engine.render(case.scene, camera.resized(240, 159), "reference", RenderOptions()).numpy().color
+    target = sum(fine[y::3, x::3] for y in range(3) for x in range(3)) / 9
+    drawn = case.engine.render(case.scene, camera, "reference", RenderOptions()).numpy().color
+    expected = -10 * np.log10(np.mean((np.clip(drawn, 0, 1) - np.clip(target, 0, 1)) ** 2))
+    specks = bench.with_levels(case, gaussians, 1e-9)  # only what is smaller than a pixel becomes coarser
+    itself, coarser = bench.finer_psnr(case, (case, specks))
+    assert itself == pytest.approx(expected, abs=1e-3) and 10 < coarser != itself
 
 
 def test_spread_takes_cameras_evenly_and_resizes_them() -> None:

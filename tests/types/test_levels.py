@@ -12,7 +12,8 @@ from hushsplat.engines.cpu.engine import Cancel, Cancelled, CpuEngine
 from hushsplat.stream import Stream
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians
-from hushsplat.types.levels import LEAF_GAUSSIANS, LEVELS, Levels
+from hushsplat.types.levels import LEAF_GAUSSIANS, LEVELS, NEAREST_SIZES, SMALLEST_PX, Levels
+from hushsplat.types.metrics import psnr
 
 CAMERA = hushsplat.home_camera(192, 128)
 
@@ -50,7 +51,39 @@ def test_each_leaf_is_seen_in_one_level_coarser_with_the_distance(levels: Levels
         assert (shown.sum(axis=1) == 1).all()
         shown_counts.append(int(counts(levels)[shown > 0].sum()))
     assert shown_counts == sorted(shown_counts, reverse=True) and shown_counts[-1] == counts(levels)[:, -1].sum()
-    assert np.array_equal(levels.seen_by(CAMERA, 1e-9), levels.finest)
+    near_by = CAMERA.resized(80 * CAMERA.width, 80 * CAMERA.height)  # nothing is smaller than a pixel
+    assert np.array_equal(levels.seen_by(near_by, 1e-9), levels.finest)
+
+
+def test_specks_are_drawn_coarser_until_they_are_a_pixel_large(levels: Levels) -> None:
+    for width in (2, 24, 192, 1536):
+        camera = CAMERA.resized(width, max(1, width * 2 // 3))
+        level = levels.seen_by(camera, 1e-9).reshape(-1, LEVELS).argmax(axis=1)
+        away = np.linalg.norm(levels.middle - camera.position, axis=1)
+        away = np.maximum(away - levels.extent / 2, NEAREST_SIZES * levels.extent)
+        sizes_px = camera.fy * levels.size / away[:, None]
+        for leaf, chosen in enumerate(level):
+            assert (sizes_px[leaf, :chosen] < SMALLEST_PX).all()
+            assert sizes_px[leaf, chosen] >= SMALLEST_PX or chosen == LEVELS - 1
+
+
+def test_size_is_the_median_of_the_two_largest_axes(scene: Gaussians, levels: Levels) -> None:
+    of_leaf = levels.group[: len(scene)] == LEVELS  # the second leaf
+    areas = np.sort(scene.scales[of_leaf[: len(scene)]].astype(np.float64), axis=1)[:, -2:].prod(axis=1)
+    assert levels.size[1, 0] == pytest.approx(np.median(np.sqrt(areas)), rel=1e-3)
+    assert (np.diff(levels.size, axis=1) > 0).all()
+
+
+def test_coarser_specks_are_nearer_to_a_finer_picture(scene: Gaussians, levels: Levels) -> None:
+    small = CAMERA.resized(24, 16)
+    fine = hushsplat.render(scene, CAMERA.resized(240, 160), "reference").color
+    target = fine.reshape(16, 10, 24, 10, 3).mean(axis=(1, 3))
+    grouped = CpuEngine().upload_levels(levels)
+    itself, coarser = (
+        psnr(hushsplat.render(grouped.seen_by(small, spacing_px), small, "reference").color, target)
+        for spacing_px in (0.0, 1e-9)
+    )
+    assert coarser > itself + 1
 
 
 @pytest.mark.parametrize("method", ["raw", "reference", "exact", "hush"])

@@ -54,7 +54,8 @@ One frame of each in turn, all over again in every round.
 `temporal` is one step of that denoiser while the camera turns, `raw+temporal` the same with the frame it takes.
 A time is the median over the rounds, averaged over the cameras: those of the walk through our own scene, those of
 a capture, or those of an orbit. Ratios are what to trust; times depend on what else the machine does.
-With --levels the rows of `raw, levels` draw levels of detail; their PSNR is that of `reference` with and without.
+With --levels the rows of `raw, levels` draw levels of detail, and dB is how near `reference` of what a row draws is to
+a picture of three times the pixels on each side.
 Beside a step of `temporal` stands its roofline: what its arithmetic and its bytes would take at this machine's peak.
 
 Examples of use:
@@ -65,7 +66,7 @@ Examples of use:
   hushsplat bench bonsai.splat --methods raw reference raw+temporal --payload
   hushsplat bench synth:500k --methods temporal-zero-shot --against torch --threads 0
   hushsplat bench synth:500k --engine gpu --denoisers --json > gpu.json     a GPU beside the CPU
-  hushsplat bench synth:20M --levels 15             raw with levels of detail, as the viewer moves
+  hushsplat bench synth:20M --levels 20             raw with levels of detail, as the viewer moves
   hushsplat bench --json > bench.json               rows as flat records, and the machine
 """
 if TYPE_CHECKING:
@@ -208,15 +209,15 @@ def _print_tables(rows: Sequence[Row], found: Sequence[Ratio]) -> None:
     about = _about()
     title = "hushsplat {version} on {cpu}, {cores} cores, {instruction_set}".format(**about)
     columns = ("scene", "Gaussians", "size", "method", "on", "ms per frame", "bytes per Gaussian", "per pixel")
-    coarse = any(row.levels_psnr for row in rows)
-    times = Table(*columns, *["dB of levels"] * coarse, title=title)
+    coarse = any(row.finer_psnr for row in rows)
+    times = Table(*columns, *["dB"] * coarse, title=title)
     for row in rows:
         size, held = f"{row.width}×{row.height}", f"{row.engine_bytes_per_gaussian:.1f}"
         kept = f"{row.bytes_per_pixel:.0f}" if row.bytes_per_pixel else ""
         time_ms = f"{row.median_ms:.1f}"
         on = row.adapter or f"{row.threads} thread{'s' * (row.threads > 1)}"
-        lost = [f"{row.levels_psnr:.1f}" if row.levels_psnr else ""] * coarse
-        times.add_row(row.scene, f"{row.gaussians:,}", size, row.method, on, time_ms, held, kept, *lost)
+        near = [f"{row.finer_psnr:.1f}" if row.finer_psnr else ""] * coarse
+        times.add_row(row.scene, f"{row.gaussians:,}", size, row.method, on, time_ms, held, kept, *near)
     compared = Table("ratio", "scene", "size", "method", "threads", "value")
     for ratio in found:
         size, threads = f"{ratio.width}×{ratio.height}", str(ratio.threads or "")

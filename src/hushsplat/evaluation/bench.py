@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float32, Float64
 from numpy import ndarray as Array
 
 from hushsplat.engines.base import Engine, Scene
@@ -45,6 +45,7 @@ METHODS = (
     *(f"raw+{name}" for name in DENOISERS),
 )  # denoisers alone, and with raw
 LEVELED = ", levels"  # ends the name of a row with levels of detail
+FINER = 3  # times the pixels on each side, of the picture that levels of detail are compared with
 ACTIVE_FRAMES = 4  # that an active set has seen before the timed one
 TURN_DEG = 0.25  # between two frames: a few px in any scene, as when walking
 PYRAMID_BYTES = 16 * (1 + 1 / 4 + 1 / 16 + 1 / 64)  # a pixel: four levels of three colours and a filled depth
@@ -107,7 +108,8 @@ class Row:
     passes_ms: dict[str, float] = field(default_factory=dict)  # of one frame by the GPU's own clock, where it has one
     # counted in one frame of the gpu engine, by pass: [tested, shaded] per pixel
     fragments_per_pixel: dict[str, list[float]] = field(default_factory=dict)
-    levels_psnr: float = 0.0  # dB of `reference` with levels of detail to that without, of rows that have them
+    # dB of `reference` of what this row draws to a finer picture; where rows with levels of detail stand beside it
+    finer_psnr: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -137,9 +139,9 @@ def time_methods(
         raise RenderError("a benchmark needs at least one round, one camera, one method and one thread count.")
     counts = [count or default_threads() for count in plan.threads]
     variants = [(case, name, count) for name, count in dict.fromkeys(product([*plan.methods, *plan.others], counts))]
-    levels_psnr = 0.0
+    near_finer = [0.0, 0.0]  # the scene itself, and with levels of detail
     if plan.leveled is not None:
-        levels_psnr = _levels_psnr(case, plan.leveled)
+        near_finer = finer_psnr(case, (case, plan.leveled))
         rows = dict.fromkeys(product((name for name in plan.methods if name not in BLENDED), counts))
         variants += [(plan.leveled, name, count) for name, count in rows]
     variants += [(other, name, 0) for other in plan.beside for name in dict.fromkeys(plan.methods)]
@@ -167,7 +169,7 @@ def time_methods(
             adapter=drawn.adapter,
             passes_ms=_passes_ms(drawn, prepare),
             fragments_per_pixel=_fragments_per_pixel(drawn, prepare),
-            levels_psnr=levels_psnr if drawn is plan.leveled else 0.0,
+            finer_psnr=0.0 if drawn in plan.beside else near_finer[drawn is plan.leveled],
         )
         for (drawn, name, count), prepare, times in zip(variants, frames, times_ms, strict=True)
     ]
@@ -178,15 +180,23 @@ def with_levels(case: Case, gaussians: Gaussians, spacing_px: float) -> Case:
     return replace(case, scene=CpuEngine().upload_levels(Levels.of(gaussians)), spacing_px=spacing_px)
 
 
-def _levels_psnr(case: Case, leveled: Case) -> float:
-    """What levels of detail lose: the mean over the cameras."""
+def finer_psnr(case: Case, scenes: Sequence[Case]) -> list[float]:
+    """PSNR of `reference` of each case to a picture of FINER times the pixels on each side: the mean over the cameras.
 
-    def drawn(by: Case, camera: Camera) -> Array:
-        return (
-            by.engine.render(by.seen_by(camera), camera, "reference", RenderOptions(), with_depth=False).numpy().color
-        )
+    The finer picture is averaged down; `case` draws it. What is smaller than a pixel is drawn as large as one, so that
+    coarser levels of detail can be nearer to it than the scene itself.
+    """
+    found = []
+    for camera in case.cameras:
+        fine = _drawn(case, camera.resized(FINER * camera.width, FINER * camera.height))
+        target = fine.reshape(camera.height, FINER, camera.width, FINER, 3).mean(axis=(1, 3))
+        found.append([psnr(_drawn(one, camera), target) for one in scenes])
+    return np.mean(found, axis=0).tolist()
 
-    return float(np.mean([psnr(drawn(leveled, camera), drawn(case, camera)) for camera in case.cameras]))
+
+def _drawn(case: Case, camera: Camera) -> Float32[Array, "h w 3"]:
+    image = case.engine.render(case.seen_by(camera), camera, "reference", RenderOptions(), with_depth=False)
+    return image.numpy().color
 
 
 def _passes_ms(case: Case, prepare: Prepare) -> dict[str, float]:
