@@ -1,6 +1,7 @@
 """How long a scene takes to its first picture in a browser and to finer ones, and how much memory the viewer has then.
 
 python benchmarks/first_picture.py garden/lod-meta.json --budget 1000000
+python benchmarks/first_picture.py garden.ply
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class FirstPicture:
     """What to show, and until when."""
 
     scene: tyro.conf.Positional[str]
-    budget: int = 1_000_000  # of Gaussians at once
+    budget: int | None = None  # of Gaussians of a streamed SOG at once
     width: int = 1280
     height: int = 800
     rest_s: float = 30.0  # ends when nothing became finer for so long
@@ -31,15 +32,14 @@ class FirstPicture:
     def run(self) -> None:
         """Open the page while the scene is read, and print a line for each change."""
         command = [sys.executable, "-m", "hushsplat", "view", self.scene, "--port", "0", "--no-browser", "--quiet"]
+        command += [] if self.budget is None else ["--budget", str(self.budget)]
         print(f"load of the machine: {os.getloadavg()[0]:.1f}")
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
             page = browser.new_page(viewport={"width": self.width, "height": self.height})
             page.set_default_timeout(600_000)
             begin = monotonic()
-            with subprocess.Popen(
-                [*command, "--budget", str(self.budget)], stdout=subprocess.PIPE, text=True
-            ) as server:
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
                 try:
                     url = server.stdout.readline().strip()
                     state("link", begin, server.pid)

@@ -12,7 +12,7 @@ from hushsplat.engines.cpu.engine import Cancel, Cancelled, CpuEngine
 from hushsplat.stream import Stream
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians
-from hushsplat.types.levels import LEAF_GAUSSIANS, LEVELS, NEAREST_SIZES, SMALLEST_PX, Levels
+from hushsplat.types.levels import LEAF_GAUSSIANS, LEVELS, NEAREST_SIZES, Levels
 from hushsplat.types.metrics import psnr
 
 CAMERA = hushsplat.home_camera(192, 128)
@@ -55,16 +55,19 @@ def test_each_leaf_is_seen_in_one_level_coarser_with_the_distance(levels: Levels
     assert np.array_equal(levels.seen_by(near_by, 1e-9), levels.finest)
 
 
-def test_specks_are_drawn_coarser_until_they_are_a_pixel_large(levels: Levels) -> None:
-    for width in (2, 24, 192, 1536):
+def test_specks_close_to_each_other_are_drawn_coarser(levels: Levels) -> None:
+    found = set()
+    for width in (2, 4, 8, 12, 24, 48, 96, 192, 384, 1536):
         camera = CAMERA.resized(width, max(1, width * 2 // 3))
         level = levels.seen_by(camera, 1e-9).reshape(-1, LEVELS).argmax(axis=1)
         away = np.linalg.norm(levels.middle - camera.position, axis=1)
         away = np.maximum(away - levels.extent / 2, NEAREST_SIZES * levels.extent)
-        sizes_px = camera.fy * levels.size / away[:, None]
+        sizes_px, gaps_px = camera.fy * levels.size / away[:, None], camera.fy * levels.spacing / away[:, None]
         for leaf, chosen in enumerate(level):
-            assert (sizes_px[leaf, :chosen] < SMALLEST_PX).all()
-            assert sizes_px[leaf, chosen] >= SMALLEST_PX or chosen == LEVELS - 1
+            specks = [size < 1 and gap < 3 for size, gap in zip(sizes_px[leaf, :-1], gaps_px[leaf, 1:], strict=True)]
+            assert all(specks[:chosen]) and not any(specks[chosen : chosen + 1])
+            found |= {(bool(sizes_px[leaf, chosen] < 1), int(chosen))}
+    assert found >= {(True, LEVELS - 1), (False, 0), (True, 0), (False, 1)}  # small but far apart stays as it is
 
 
 def test_size_is_the_median_of_the_two_largest_axes(scene: Gaussians, levels: Levels) -> None:

@@ -16,9 +16,10 @@ from hushsplat.types.merge import joined, leaves, merged
 LEAF_GAUSSIANS = 8192  # ours: of the finest level; a leaf is drawn in one level
 LEVELS = 4  # the scene itself and coarser ones of a third each
 LOSS = 3.0  # ours, by the PSNR of bonsai: a coarser level loses more than its spacing says
-# Standard deviation in the picture: what is smaller is drawn larger than it is (docs/rendering.md) and hides too much,
-# so that the next level is nearer to the true picture. Ours, by the PSNR of synth:20M and bonsai to finer pictures.
-SMALLEST_PX = 1.0
+# Specks: of a smaller standard deviation in the picture than this, where the next level's are less than so far apart.
+# They are drawn larger than they are (docs/rendering.md) and hide too much, so that the next level is nearer to the
+# true picture. Ours, by the PSNR of synth:20M, bonsai and flowers to finer pictures; synth:200k loses nothing.
+SPECK_PX, SPECK_SPACING_PX = 1.0, 3.0
 NEAREST_SIZES = 0.4  # ours: most of a leaf that the camera is in is not nearer than this share of its size
 
 
@@ -31,7 +32,7 @@ class Levels:
         group: of each Gaussian: LEVELS · leaf + level, 0 being the finest.
         middle: of each leaf, world.
         extent: of each leaf, world units.
-        spacing: between the Gaussians of each leaf and level, times LOSS for each coarser level; world units.
+        spacing: between the Gaussians of each leaf and level, world units.
         size: the median standard deviation of the Gaussians of each leaf and level, world units.
     """
 
@@ -68,7 +69,7 @@ class Levels:
                 counts[-1].append(len(part))
                 sizes[-1].append(_typical_size(part))
         reach = np.array(extent)
-        spacing = reach[:, None] / np.sqrt(counts) * LOSS ** np.arange(LEVELS)
+        spacing = reach[:, None] / np.sqrt(counts)
         return Levels(joined(parts), np.concatenate(groups), np.array(middle), reach, spacing, np.array(sizes))
 
     @property
@@ -82,13 +83,13 @@ class Levels:
         return self._shown(np.zeros(len(self.extent), np.int64))
 
     def seen_by(self, camera: Camera, spacing_px: float) -> UInt8[Array, " groups"]:
-        """For each leaf its coarsest level whose spacing is at most this in the picture, and none of specks."""
+        """For each leaf its coarsest level whose spacing, with LOSS, is at most this in the picture; and no specks."""
         distance = np.linalg.norm(self.middle - camera.position, axis=1) - 0.5 * self.extent
-        distance = np.maximum(distance, np.maximum(NEAREST_SIZES * self.extent, 1e-9))[:, None]
-        fine_enough = camera.fy * self.spacing <= spacing_px * distance
-        too_fine = np.logical_and.accumulate(camera.fy * self.size < SMALLEST_PX * distance, axis=1)
-        level = np.maximum(fine_enough.sum(axis=1) - 1, too_fine.sum(axis=1))
-        return self._shown(np.clip(level, 0, LEVELS - 1))
+        px = camera.fy / np.maximum(distance, np.maximum(NEAREST_SIZES * self.extent, 1e-9))[:, None]  # per world unit
+        fine_enough = px * self.spacing * LOSS ** np.arange(LEVELS) <= spacing_px
+        specks = (px * self.size < SPECK_PX)[:, :-1] & (px * self.spacing < SPECK_SPACING_PX)[:, 1:]
+        level = np.maximum(fine_enough.sum(axis=1) - 1, np.logical_and.accumulate(specks, axis=1).sum(axis=1))
+        return self._shown(level)
 
     def _shown(self, level: Array) -> UInt8[Array, " groups"]:
         shown = np.zeros(self.spacing.shape, np.uint8)
