@@ -50,6 +50,7 @@ WRONG = {
     "render": "render needs SCENE and -o PATH; see `hushsplat render --help`.",
     "render PLY -o out.png --width wide": "--width takes a whole number, got wide; see `hushsplat render --help`.",
     "view PLY --up q": "--up takes -y, y, z, -z, x, -x or three numbers, got q; see `hushsplat view --help`.",
+    "render PLY -o": "-o needs a value; see `hushsplat render --help`.",
     "render PLY": "render needs -o PATH; see `hushsplat render --help`.",
     "render PLY -o out.gif": "out.gif: cannot write '.gif'; end the name in .png, .jpg, .jpeg, .webp, .npy, .mp4",
     "render PLY -o out%s.png": "out%s.png: numbered pictures have one number in their name, such as frames/%04d.png.",
