@@ -26,6 +26,7 @@ const timeline = new Timeline(camera, stage, () => session);
 
 const LOOK_EVERY_MS = 12;
 let sequence = 0, lookFrame = 0, lookedAt = 0, linkTimer = 0, restTimer = 0;
+let finished = false; // nothing more is drawn of this camera
 const sentAt = new Map(); // sequence: when
 
 function sendLook() {
@@ -42,6 +43,7 @@ function sendLookSoon() {
   if (!lookFrame && performance.now() - lookedAt > LOOK_EVERY_MS) sendLook();
   else lookFrame ||= requestAnimationFrame(sendLook);
   clearTimeout(restTimer); // something else is to be drawn
+  finished = false;
   clearTimeout(linkTimer);
   linkTimer = setTimeout(writeLink, 400);
 }
@@ -66,11 +68,16 @@ stage.addEventListener("shown", ({ detail: header }) => {
   panel.showFrameInfo(header, sent === undefined || header.still_frames > 1 ? null : performance.now() - sent);
   sentAt.delete(header.sequence);
   camera.depth = header.depth;
-  clearTimeout(restTimer);
-  const rests = !header.moving && header.still_frames >= header.still_limit;
-  if (rests) restTimer = setTimeout(() => panel.showResting(), 1500);
+  finished = !header.moving && header.still_frames >= header.still_limit;
+  restSoon();
   if (!header.moving && controls.mode === "orbit" && !camera.knowsWalls) askForWalls();
 });
+
+/** Frames a second are not told any more when there are none. */
+function restSoon() {
+  clearTimeout(restTimer);
+  if (finished || panel.held) restTimer = setTimeout(() => panel.showResting(), 1500);
+}
 
 // --- messages of the server
 
@@ -244,7 +251,8 @@ function showPivot(_, ms = 500) {
 }
 controls.addEventListener("hold", ({ detail: held }) => {
   connection.send({ type: "hold", held });
-  panel.showHeld(held);
+  panel.showHeld(held, finished);
+  restSoon();
 });
 let speedNote = null;
 controls.addEventListener("speed", () => {

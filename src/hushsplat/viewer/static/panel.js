@@ -16,7 +16,7 @@ export class Panel extends EventTarget {
   #frames = []; // when they were shown
   #toldAt = 0;
   #thumbnails = false;
-  #held = false; // by a pointer
+  held = false; // by a pointer
   #shown = 0; // scenes: the browser keeps pictures by their addresses
 
   constructor(camera, controls) {
@@ -311,12 +311,14 @@ export class Panel extends EventTarget {
 
   /** Nothing is drawn until something changes: a hand that is on the picture may do so any moment. */
   showResting() {
-    $("stat-fps").textContent = this.#held ? "held" : "resting";
+    $("stat-fps").textContent = this.held ? "held" : "resting";
   }
 
-  showHeld(held) {
-    this.#held = held;
-    if (["resting", "held"].includes($("stat-fps").textContent)) this.showResting();
+  showHeld(held, finished) {
+    this.held = held;
+    if (!["resting", "held"].includes($("stat-fps").textContent)) return;
+    if (held || finished) this.showResting();
+    else $("stat-fps").textContent = ""; // until the next frame
   }
 
   #legends(header) {
