@@ -120,6 +120,26 @@ def test_flying_with_keys_moves_ahead_and_stops(page: Page) -> None:
     assert (pose(page) == after).all()
 
 
+def test_shift_is_faster_also_after_the_key_that_moves(page: Page) -> None:
+    page.keyboard.down("w")
+    page.keyboard.down("Shift")
+    assert page.evaluate("() => hushsplat.controls.fast")
+    page.keyboard.up("Shift")
+    assert not page.evaluate("() => hushsplat.controls.fast")
+    page.keyboard.up("w")
+
+
+def test_settings_and_track_take_turns_on_a_phone_on_its_side(page: Page) -> None:
+    page.set_viewport_size({"width": 844, "height": 390})
+    for key, shown, hidden in (
+        ("g", "#panel", "#timeline"),
+        ("t", "#timeline", "#panel"),
+        ("g", "#panel", "#timeline"),
+    ):
+        page.keyboard.press(key)
+        assert page.is_visible(shown) and not page.is_visible(hidden)
+
+
 def test_wheel_comes_nearer(page: Page) -> None:
     before = page.evaluate("() => hushsplat.camera.distance")
     page.mouse.move(200, 150)

@@ -341,7 +341,7 @@ addEventListener("drop", (event) => {
 // --- buttons and keys
 
 /** On a phone there is room for one of them. */
-const isNarrow = () => matchMedia("(max-width: 760px)").matches;
+const isNarrow = () => matchMedia("(max-width: 760px), (max-height: 520px)").matches;
 timeline.addEventListener("open", () => { if (isNarrow()) toggleSettings(false); });
 function toggleSettings(open = $("panel").hidden) {
   if (open && isNarrow()) timeline.toggle(false);

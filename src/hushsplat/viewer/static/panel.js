@@ -328,8 +328,7 @@ export class Panel extends EventTarget {
     $("legends").replaceChildren(...header.legends.flatMap((legend, index) => {
       if (!legend) return [];
       const element = document.createElement("div"), image = new Image(), ticks = document.createElement("div");
-      element.className = "legend";
-      element.style[index ? "right" : "left"] = "12px";
+      element.className = `legend ${index ? "right" : "left"}`;
       image.src = this.#hello.views.find(({ name }) => name === header.sides[index].show).bar;
       image.alt = "";
       image.classList.toggle("wheel", legend.wheel);
