@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 import time
 from pathlib import Path
 
@@ -471,7 +472,7 @@ def test_page_says_that_a_dropped_scene_is_read_until_it_is_there(
     viewer._service.submit(lambda: time.sleep(5.0))  # longer than other messages are shown
     drop_part(page, scene, tmp_path)
     page.wait_for_timeout(4000)
-    assert page.inner_text("#notes") == "reading part.ply"
+    assert re.fullmatch(r"reading part\.ply: \d+ %", page.inner_text("#notes"))
     shows_part(page)
     page.wait_for_function("() => !document.getElementById('notes').textContent")
 

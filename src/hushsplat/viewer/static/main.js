@@ -113,7 +113,8 @@ connection.addEventListener("scene", ({ detail: scene }) => {
   sendDraw();
   if (isNew && environment && panel.draw.background === "environment") sendEnvironment(environment); // the server has started again
 });
-connection.addEventListener("progress", ({ detail }) => showProgress(detail.share));
+let onRead = null; // what shows how much of a dropped file is read
+connection.addEventListener("progress", ({ detail }) => (onRead ?? showProgress)(detail.share));
 function showProgress(share) {
   $("loading-share").value = share;
   $("loading-percent").textContent = `${Math.round(100 * share)} %`;
@@ -291,13 +292,16 @@ async function openFile(file) {
   if (limit === 0) return void showError("this viewer takes no files; start it with --max-upload-mb.");
   if (limit && file.size > limit) return void showError(`${file.name}: is larger than the ${Math.round(limit / 2 ** 20)} MB that this viewer takes.`);
   const progress = note(`opening ${file.name}`, "note", true);
+  onRead = (share) => { progress.textContent = `reading ${file.name}: ${Math.round(100 * share)} %`; };
   try {
     await upload("scene", file, session, (share) => {
-      progress.textContent = share < 1 ? `sending ${file.name}: ${Math.floor(100 * share)} %` : `reading ${file.name}`;
+      if (share < 1) progress.textContent = `sending ${file.name}: ${Math.floor(100 * share)} %`;
+      else if (!progress.textContent.startsWith("reading")) onRead?.(0);
     });
   } catch (error) {
     showError(error.message);
   } finally {
+    onRead = null;
     progress.remove();
   }
 }
