@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as RichProgress
 
 from hushsplat.cli.flags import AnyPath, Flag, MaybeText, OutputPath, choose_instruction_set
-from hushsplat.io.atomic import make_folder
+from hushsplat.io.atomic import new_folder
 from hushsplat.training.api import train
 from hushsplat.training.log import OnProgress, TrainProgress
 from hushsplat.training.settings import PRESETS, TrainSettings
@@ -75,26 +75,19 @@ class Train:
     def run(self) -> None:
         """Begin or resume."""
         choose_instruction_set(self.isa)
-        is_new = not self.output.exists()
-        make_folder(self.output)  # before the photographs are read
-        try:
-            with show_progress(self.quiet) as on_progress:
-                train(
-                    self.capture,
-                    self.output,
-                    settings=self.settings,
-                    scene=self.scene,
-                    images=self.images,
-                    lpips=self.lpips,
-                    reference_scene=self.reference_scene,
-                    start=self.start,
-                    resume=self.resume,
-                    on_progress=on_progress,
-                )
-        finally:
-            if is_new:
-                with suppress(OSError):
-                    self.output.rmdir()  # fails unless nothing was written
+        with new_folder(self.output), show_progress(self.quiet) as on_progress:  # before the photographs are read
+            train(
+                self.capture,
+                self.output,
+                settings=self.settings,
+                scene=self.scene,
+                images=self.images,
+                lpips=self.lpips,
+                reference_scene=self.reference_scene,
+                start=self.start,
+                resume=self.resume,
+                on_progress=on_progress,
+            )
 
 
 def with_preset(arguments: Sequence[str]) -> Train:
