@@ -349,6 +349,7 @@ const isNarrow = () => matchMedia("(max-width: 760px), (max-height: 520px)").mat
 timeline.addEventListener("open", () => { if (isNarrow()) toggleSettings(false); });
 function toggleSettings(open = $("panel").hidden) {
   if (open && isNarrow()) timeline.toggle(false);
+  if (!open && $("panel").contains(document.activeElement)) $("settings").focus();
   $("panel").hidden = !open;
   $("settings").setAttribute("aria-expanded", open);
   document.body.classList.toggle("panel", open);

@@ -65,12 +65,12 @@ export class Panel extends EventTarget {
     this.#reflect();
   }
 
-  /** Small pictures of the places, once the panel is open; those of a long list when they are scrolled to. */
+  /** Small pictures of the places, once the panel is open; those of a long list when they are scrolled to. Keys have the menu. */
   showThumbnails() {
     if (this.#thumbnails || !this.#scene || $("panel").hidden) return;
     this.#thumbnails = true;
     $("thumbnails").replaceChildren(...this.#scene.places.map(({ name }, index) => {
-      const button = Object.assign(document.createElement("button"), { title: name, ariaLabel: name }), image = new Image();
+      const button = Object.assign(document.createElement("button"), { title: name, ariaLabel: name, tabIndex: -1 }), image = new Image();
       Object.assign(image, { loading: "lazy", alt: "", width: 84, height: 56 });
       image.src = address(`place/${index}`, { session: this.#scene.session, scene: this.#shown });
       button.append(image);
