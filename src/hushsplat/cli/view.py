@@ -87,7 +87,7 @@ class View:
     def run(self) -> None:
         """Load, serve, and wait for Ctrl-C."""
         # The server is imported when it is started: other commands do not wait for it.
-        from hushsplat.viewer.launch import fill, service_of, show, tell_progress, waiting
+        from hushsplat.viewer.launch import fill, service_of, show, tell_progress, telling_failures, waiting
 
         choose_instruction_set(self.isa)
         if min(self.max_upload_mb, self.max_memory_mb) < 0 or self.max_clients < 1:
@@ -108,7 +108,8 @@ class View:
         viewer = waiting(scene_name(self.scene), self.host, self.port, options, drawing)
         with viewer:
             self._open(viewer)
-            with status(f"reading {self.scene}", self.quiet, partial(tell_progress, viewer)):
+            reading = status(f"reading {self.scene}", self.quiet, partial(tell_progress, viewer))
+            with telling_failures(viewer, self.scene), reading:
                 sog = None if streamed is None else StreamedSog(streamed)
                 scene = scene_argument(self.scene, self.lod) if sog is None else coarse_scene(self.scene, sog)
                 cameras = self._cameras(scene)

@@ -105,7 +105,10 @@ class Server:
 
     async def tell_progress(self, share: float) -> None:
         """How much of the scene is read."""
-        message = {"type": "progress", "share": round(share, 3)}
+        await self.tell({"type": "progress", "share": round(share, 3)})
+
+    async def tell(self, message: dict[str, Any]) -> None:
+        """Send a message to all pages."""
         await asyncio.gather(*(session.send(message) for session in self._sessions.values()))
 
     def app(self) -> web.Application:

@@ -95,6 +95,7 @@ connection.addEventListener("scene", ({ detail: scene }) => {
   connection.file = scene.file ?? null; // a dropped scene is there again when the page is loaded again
   $("loading").hidden = !scene.loading;
   if (scene.loading) {
+    $("loading-share").hidden = $("loading-percent").hidden = false;
     $("loading-name").textContent = `reading ${scene.name}`;
     return showProgress(scene.share);
   }
@@ -128,7 +129,11 @@ connection.addEventListener("refined", ({ detail }) => {
   panel.showCount(detail.gaussians);
   panel.hasLevels = detail.levels;
 });
-connection.addEventListener("error", ({ detail }) => showError(detail.message));
+connection.addEventListener("error", ({ detail }) => {
+  if (panel.scene) return void showError(detail.message);
+  $("loading-name").textContent = detail.message; // it does not come any more
+  $("loading-share").hidden = $("loading-percent").hidden = true;
+});
 connection.addEventListener("full", ({ detail }) => showError(detail.message));
 connection.addEventListener("video", ({ detail }) => timeline.showVideoState(detail));
 connection.addEventListener("home", ({ detail: { place } }) => visit(place));
