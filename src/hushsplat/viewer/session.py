@@ -415,7 +415,7 @@ class Session:
         look, draw, version = self._look, self.draw, self._version
         if look is None:
             raise ViewError("there is no camera to draw from.")
-        moving = self._held or time.monotonic() - self._moved_at < STILL_AFTER_S
+        moving = self._still_frames == 0 and (self._held or time.monotonic() - self._moved_at < STILL_AFTER_S)
         step = self._pace.step if moving and draw.adapt else Step(1.0)
         between = not moving and draw.adapt and self._scale < BETWEEN_SCALE
         if between:  # soon after the stop, before the sharp frame is there
