@@ -10,7 +10,7 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from command import Run
+from command import ENVIRONMENT, Run
 from PIL import Image
 
 import hushsplat
@@ -86,7 +86,7 @@ def test_info_of_a_track_and_of_a_capture(run: Run, track: Path, capture: Path) 
 @pytest.mark.parametrize("suffix", [".ply", ".splat", ".spz", ".sog"])
 def test_convert_to_every_format(run: Run, tmp_path: Path, ply: Path, suffix: str) -> None:
     target = tmp_path / f"out{suffix}"
-    result = run("convert", ply, target)
+    result = run("convert", ply, *(("-o", target) if suffix == ".spz" else (target,)))
     assert result.returncode == 0, result.stderr
     assert "300 Gaussians" in result.stdout
     assert "kB →" in result.stdout
@@ -259,8 +259,33 @@ def test_walk_goes_through_any_scene(run: Run, ply: Path, tmp_path: Path) -> Non
     assert "30×20, 4 frames, raw" in result.stdout
 
 
+@pytest.mark.parametrize("words", [("--up", "+z"), ("--up=+z",)])
+def test_up_takes_the_names_of_the_page(run: Run, ply: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    for output, up in (("a.npy", words), ("b.npy", ("--up", "0", "0", "1"))):
+        result = run("render", ply, "-o", output, *up, "--width", 24)
+        assert result.returncode == 0, result.stderr
+    assert (np.load(tmp_path / "a.npy") == np.load(tmp_path / "b.npy")).all()
+
+
 def test_help_of_train_is_short_and_help_all_is_not(run: Run) -> None:
     short, full = (run("train", option).stdout for option in ("--help", "--help-all"))
-    assert len(short.splitlines()) < 80 and "--stage1.rates.scale" not in short
+    assert "--stage1.rates.scale" not in short
     assert re.search(r"\d+ more settings: hushsplat train --help-all", short)
     assert "--stage1.rates.scale" in full and "--width" in short
+    assert "--log-every" in full and "--log-every" not in short
+
+
+def test_help_is_there_for_terminals_of_ascii(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENVIRONMENT, "PYTHONUTF8", "0")
+    monkeypatch.setitem(ENVIRONMENT, "PYTHONIOENCODING", "ascii")
+    result = run("train", "--help")
+    assert result.returncode == 0 and result.stdout.isascii(), result.stderr
+    assert "--images NAME" in result.stdout
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (100, 40), (120, 50)])
+def test_help_of_train_fits_two_screens(run: Run, monkeypatch: pytest.MonkeyPatch, columns: int, rows: int) -> None:
+    monkeypatch.setitem(ENVIRONMENT, "COLUMNS", str(columns))
+    lines = run("train", "--help").stdout.splitlines()
+    assert sum(max(1, -(-len(line) // columns)) for line in lines) <= 2 * rows - 1  # and the prompt
+    assert max(len(line) for line in lines if line[:1] in ("│", "|")) <= columns

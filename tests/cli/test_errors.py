@@ -41,6 +41,9 @@ WRONG = {
     "train CAPTURE --stage1.stps 3": "unknown option --stage1.stps; did you mean --stage1.steps? see",
     "convert PLY out.ply --sh_degre 2": "unknown option --sh-degre; did you mean --sh-degree? see",
     "render PLY -o out.png --up -y --near q": "--near takes a number, got q; see `hushsplat render --help`.",
+    "convert nowhere.ply new/levels/lod-meta.json": "nowhere.ply: no such file",
+    "convert PLY": "convert needs one TARGET; see `hushsplat convert --help`.",
+    "convert PLY a.ply -o b.ply": "convert needs one TARGET; see `hushsplat convert --help`.",
     "convert nowhere.ply out.ply": "nowhere.ply: no such file; check the path.",
     "convert nowhere.ply out.xyz": "cannot write the format '.xyz'; give a name",  # before anything is read
     "convert PLY out.obj": "cannot write the format '.obj'; give a name that ends in .ply, .splat",
@@ -50,6 +53,7 @@ WRONG = {
     "render": "render needs SCENE and -o PATH; see `hushsplat render --help`.",
     "render PLY -o out.png --width wide": "--width takes a whole number, got wide; see `hushsplat render --help`.",
     "view PLY --up q": "--up takes -y, y, z, -z, x, -x or three numbers, got q; see `hushsplat view --help`.",
+    "render PLY -o": "-o needs a value; see `hushsplat render --help`.",
     "render PLY": "render needs -o PATH; see `hushsplat render --help`.",
     "render PLY -o out.gif": "out.gif: cannot write '.gif'; end the name in .png, .jpg, .jpeg, .webp, .npy, .mp4",
     "render PLY -o out%s.png": "out%s.png: numbered pictures have one number in their name, such as frames/%04d.png.",

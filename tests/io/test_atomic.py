@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hushsplat.io import atomic
-from hushsplat.io.atomic import atomic_write, own_tag, sweep
+from hushsplat.io.atomic import atomic_write, new_folder, own_tag, sweep
 from hushsplat.types.errors import HushsplatError
 
 
@@ -163,3 +163,14 @@ def test_a_killed_writer_leaves_what_the_next_one_removes(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1 and not (tmp_path / "a.ply").exists()
     sweep(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_new_folder_is_there_only_if_something_is_written(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    for kept in (False, True):
+        with pytest.raises(ZeroDivisionError), new_folder(tmp_path / "there" / "a" / "b"):
+            if kept:
+                (tmp_path / "there" / "a" / "log").write_text("")
+            raise ZeroDivisionError
+        assert (tmp_path / "there").is_dir()
+        assert (tmp_path / "there" / "a").is_dir() == kept and not (tmp_path / "there" / "a" / "b").exists()

@@ -111,6 +111,17 @@ def test_picture_is_not_stretched_while_the_window_changes(page: Page) -> None:
         assert (middle() == before).all()
 
 
+def test_legend_is_beside_the_settings(page: Page) -> None:
+    page.set_viewport_size({"width": 900, "height": 300})
+    page.evaluate(
+        "() => hushsplat.panel.setSides([{ method: 'raw', show: 'picture' }, { method: 'temporal', show: 'variance' }])"
+    )
+    page.wait_for_selector(".legend")
+    page.keyboard.press("g")
+    legend, panel = (page.locator(name).bounding_box() for name in (".legend", "#panel"))
+    assert legend and panel and legend["x"] + legend["width"] < panel["x"]
+
+
 def test_legend_is_above_the_track(page: Page) -> None:
     page.keyboard.press("v")
     page.wait_for_selector(".legend")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 import time
 from pathlib import Path
 
@@ -261,6 +262,13 @@ def test_dropped_scene_opens_and_closes(page: Page, scene: Gaussians, tmp_path: 
     page.wait_for_function("() => hushsplat.panel.scene.gaussians === 10000")
 
 
+def test_dropped_scene_of_another_name_is_read_by_what_is_in_it(page: Page, scene: Gaussians, tmp_path: Path) -> None:
+    save(scene.take(np.arange(300)), tmp_path / "part.spz")
+    drop(page, "part.ply", (tmp_path / "part.spz").read_bytes())
+    page.wait_for_function("() => hushsplat.panel.scene.gaussians === 300")
+    page.locator("#close-file").click()
+
+
 @pytest.mark.parametrize(
     ("name", "body", "said"),
     [
@@ -341,10 +349,14 @@ def test_dropped_folders_give_their_scene_or_say_what_they_are(page: Page, scene
     trained = {f"point_cloud/iteration_{n}/point_cloud.ply": str(n).encode() for n in (7000, 30000)}
     assert scene_of(page, "run", {**trained, "input.ply": b"points"}) == ("point_cloud.ply", b"30000")
     assert scene_of(page, "one", {"a/b/room.spz": b"spz", "read.me": b""}) == ("room.spz", b"spz")
+    assert scene_of(page, "one", {f"level/{path}": body for path, body in sog.items()}) == ("level.sog", body)
     for files, said in (
         ({"lod-meta.json": b"{}", "0_0/meta.json": b"{}"}, "is a streamed scene in many files; start the viewer with"),
         ({"a.ply": b"", "b.ply": b""}, "has 2 scenes; drop one of them: "),
         ({"cat.jpg": b""}, "this folder has no scene"),
+        ({"1_0/meta.json": b"{}", "0_0/meta.json": b"{}"}, "has 2 scenes; drop one of them: 0_0, 1_0."),
+        ({"transforms.json": b"{}", "images/0.jpg": b""}, "is a capture (photographs with cameras); hushsplat train"),
+        ({"sparse/0/cameras.bin": b""}, "is a capture"),
     ):
         assert said in scene_of(page, "folder", files)[0]
 
@@ -460,7 +472,7 @@ def test_page_says_that_a_dropped_scene_is_read_until_it_is_there(
     viewer._service.submit(lambda: time.sleep(5.0))  # longer than other messages are shown
     drop_part(page, scene, tmp_path)
     page.wait_for_timeout(4000)
-    assert page.inner_text("#notes") == "reading part.ply"
+    assert re.fullmatch(r"reading part\.ply: \d+ %", page.inner_text("#notes"))
     shows_part(page)
     page.wait_for_function("() => !document.getElementById('notes').textContent")
 

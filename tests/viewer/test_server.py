@@ -181,6 +181,44 @@ def test_held_camera_counts_as_moving_until_it_is_let_go(viewer: Viewer) -> None
     run(hold())
 
 
+@pytest.mark.parametrize(("method", "most"), [("hush", 4), ("reference", 1)])
+def test_hand_that_holds_still_asks_for_no_more_frames(viewer: Viewer, method: str, most: int) -> None:
+    async def hold() -> None:
+        async with page(viewer.url) as one:
+            await one.draw(method)
+            await one.look(SMALL)
+            await one.sharp_frame()
+            await one.send("hold", held=True)
+            await one.look(hushsplat.walk_track().camera(3).resized(96, 64), sequence=1)
+            drawn = 0
+            while drawn < most:
+                frame, _ = await one.next("frame")
+                await one.acknowledge(frame)
+                drawn += frame["sequence"] == 1
+                assert frame["moving"] or frame["sequence"] == 0
+            assert await one.quiet_for(0.6) == []
+
+    run(hold())
+
+
+def test_picture_does_not_get_coarser_when_a_hand_touches_it(viewer: Viewer) -> None:
+    async def touch() -> None:
+        async with page(viewer.url) as one:
+            await one.draw("mean")
+            await one.look(SMALL)
+            await one.sharp_frame()
+            await one.send("hold", held=True)
+            while late := await one.quiet_for(0.4):  # those that were under way
+                assert not any(frame["moving"] for frame in late) and len(late) <= 2
+                for frame in late:
+                    await one.acknowledge(frame)
+            await one.send("hold", held=False)
+            frame, _ = await one.next("frame")
+            assert not frame["moving"] and frame["still_frames"] > 1  # it goes on where it was
+
+    run(touch())
+
+
 def test_pictures_are_not_refined_beside_a_video(viewer: Viewer) -> None:
     async def visit() -> None:
         async with page(viewer.url) as one:

@@ -26,7 +26,7 @@ from hushsplat.io.scenes.sog_stream import Leaf, StreamedSog
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import SceneError
 from hushsplat.types.gaussians import Gaussians
-from hushsplat.viewer.launch import fill, service_of, tell_progress, waiting
+from hushsplat.viewer.launch import fill, service_of, tell_progress, telling_failures, waiting
 from hushsplat.viewer.refine import Refiner
 from hushsplat.viewer.scene_entry import SceneEntry
 from hushsplat.viewer.service import ViewerOptions
@@ -192,6 +192,21 @@ def test_command_prints_the_link_before_it_reads(streamed: Path) -> None:
         finally:
             process.terminate()
             assert process.wait(30) == 0
+
+
+def test_page_that_waits_is_told_why_the_scene_does_not_come(browser: Browser, console_errors: list[str]) -> None:
+    with waiting("room", "127.0.0.1", 0, ViewerOptions(), engine()) as viewer:
+        opened = browser.new_page()
+        listen(opened, console_errors)
+        opened.goto(viewer.url)
+        opened.wait_for_function("() => document.getElementById('loading-name').textContent === 'reading room'")
+        with pytest.raises(SceneError), telling_failures(viewer, "/home/me/room"):
+            raise SceneError("/home/me/room/0_0/means_l.webp: is not a WebP picture.")
+        said = "room/0_0/means_l.webp: is not a WebP picture."
+        opened.wait_for_function("(text) => document.getElementById('loading-name').textContent === text", arg=said)
+        assert opened.is_hidden("#loading-share") and opened.is_hidden("#loading-percent")
+        opened.close()
+    assert console_errors == []
 
 
 def test_page_that_waits_offers_nothing_that_needs_a_scene(

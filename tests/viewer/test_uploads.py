@@ -72,6 +72,7 @@ def test_dropped_scene_is_shown_only_to_its_client(
         async with page(limited_viewer.url) as one, page(limited_viewer.url) as two:
             await one.draw("reference")
             assert await one.post("scene", path.read_bytes(), name=f"../../my cloud{suffix}") == (200, {})
+            assert 0 <= (await one.next("progress"))[0]["share"] < 1
             scene, _ = await one.next("scene")
             assert (scene["name"], scene["gaussians"], scene["own"]) == (f"../../my cloud{suffix}", 300, False)
             camera = hushsplat.Camera.look_at([0, 0, -4], [0, 0, 0], width=80, height=60)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from hushsplat.cli.console import bytes_text, say, status
-from hushsplat.cli.flags import Flag, Force, MaybeInt, SceneName, TargetPath
-from hushsplat.io.atomic import check_output, make_folder
+from hushsplat.cli.flags import Flag, Force, MaybeInt, MaybeOutput, MaybeTarget, SceneName
+from hushsplat.io.atomic import check_output, new_folder
 from hushsplat.io.scenes.scene import STREAMED, save, writer_of
 from hushsplat.io.scenes.sog_members import bytes_on_disk
 from hushsplat.scenes import PREFIX, scene_argument
+from hushsplat.types.errors import HushsplatError
 from hushsplat.types.gaussians import Gaussians, with_min_opacity, with_sh_degree
 
 DESCRIPTION = """Write a scene in another format.
@@ -31,7 +33,8 @@ class Convert:
     """Write a scene in another format."""
 
     source: SceneName  # the scene to read; or synth:500k for a scene made by code
-    target: TargetPath  # the file to write: .ply, .splat, .spz, .sog or FOLDER/lod-meta.json
+    target: MaybeTarget = None  # the file to write: .ply, .splat, .spz, .sog or FOLDER/lod-meta.json
+    output: MaybeOutput = None  # TARGET, as other commands take it
     lod: MaybeInt = None  # level of detail of a streamed SOG, 0 is the finest
     sh_degree: MaybeInt = None  # 0..3: keep the spherical harmonics up to this degree only
     min_opacity: float = 0.0  # 0..1: leave out Gaussians that are more transparent than this
@@ -41,25 +44,31 @@ class Convert:
 
     def run(self) -> None:
         """Read, thin out, write, and say what it came to."""
-        writer_of(self.target, self.spz_version)  # refuses what cannot be written before anything is read
-        if self.target.name == STREAMED:
-            make_folder(self.target.parent)
-        check_output(self.target, self.force)
+        named = [path for path in (self.target, self.output) if path is not None]
+        if len(named) != 1:
+            raise HushsplatError("convert needs one TARGET; see `hushsplat convert --help`.")
+        (target,) = named
+        writer_of(target, self.spz_version)  # refuses what cannot be written before anything is read
+        with new_folder(target.parent) if target.name == STREAMED else nullcontext():
+            self._write(target)
+
+    def _write(self, target: Path) -> None:
+        check_output(target, self.force)
         with status(f"reading {self.source}", self.quiet):
             scene = scene_argument(self.source, self.lod).gaussians
         before = len(scene)
         scene = with_min_opacity(scene, self.min_opacity)
         if self.sh_degree is not None:
             scene = with_sh_degree(scene, self.sh_degree)
-        with status(f"writing {self.target}", self.quiet):
-            save(scene, self.target, spz_version=self.spz_version)
+        with status(f"writing {target}", self.quiet):
+            save(scene, target, spz_version=self.spz_version)
         if self.quiet:
             return
-        written = bytes_on_disk(self.target)
+        written = bytes_on_disk(target)
         read = None if self.source.startswith(PREFIX) else bytes_on_disk(Path(self.source))
         sizes = f"{bytes_text(written)}" if read is None else f"{bytes_text(read)} → {bytes_text(written)}"
         kept = f"{before:,}" if before == len(scene) else f"{before:,} → {len(scene):,}"
-        say(f"{self.source} → {self.target}: {kept} Gaussians, {sizes}{_dropped(scene, self.target)}")
+        say(f"{self.source} → {target}: {kept} Gaussians, {sizes}{_dropped(scene, target)}")
 
 
 def _dropped(scene: Gaussians, target: Path) -> str:

@@ -30,7 +30,8 @@ Color = Annotated[Literal["black", "white"] | tuple[float, float, float], tyro.c
 SceneName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SCENE")]
 SceneNames = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[SCENE ...]")]
 AnyPath = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PATH")]
-TargetPath = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")]
+MaybeTarget = Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET", help_behavior_hint="")]
+MaybeOutput = Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="PATH", help_behavior_hint="")]
 OutputPath = Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="PATH")]
 
 EngineName = Literal["cpu", "gpu", "auto"]

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+import textwrap
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -49,7 +50,9 @@ COMMANDS = {
 CONFIG = (tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff)
 
 AXES = ("-x", "-y", "-z")  # values, not options: --up -y
+PLAIN_AXES = {f"{option}+{axis}": f"{option}{axis}" for option in ("", "--up=") for axis in "xyz"}  # as pages say it
 HELP_ALL = "--help-all"  # the settings of a denoiser and of the stages of training, too
+HELP_COLUMN = 26  # where the meanings of options begin
 USER_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
@@ -98,12 +101,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parse(arguments: Sequence[str]) -> Command:
     """The command with its options, checked; tyro's boxes become one line."""
     box = io.StringIO()
-    page = io.TextIOWrapper(io.BytesIO(), encoding=sys.stdout.encoding or "utf-8")  # by which tyro chooses its boxes
+    page = io.TextIOWrapper(
+        io.BytesIO(), encoding=sys.stdout.encoding or "utf-8", errors="replace"
+    )  # by which tyro chooses its boxes
     first = arguments[0] if arguments else ""
     if first and not first.startswith("-") and first not in COMMANDS:
         raise UsageError(_no_command(first))
     in_full = HELP_ALL in arguments
-    asked = ["--help" if word == HELP_ALL else word for word in arguments] or ["--help"]
+    asked = ["--help" if word == HELP_ALL else PLAIN_AXES.get(word, word) for word in arguments] or ["--help"]
     try:
         with redirect_stderr(box), redirect_stdout(page):
             return tyro.cli(_choice(asked), prog="hushsplat", description=DESCRIPTION, args=asked, config=CONFIG)
@@ -162,7 +167,7 @@ def _options(command: str) -> list[str]:
 
 
 def shortened(page: str, command: str) -> str:
-    """A page of --help without the boxes of settings that have dots in their names, and how to see them."""
+    """A page of --help without settings that have dots in their names or are rarely set, and how to see them."""
     kept: list[str] = []
     left_out = 0
     for box in re.split(r"(?m)^(?=[╭+]-?─?)", page):
@@ -170,10 +175,27 @@ def shortened(page: str, command: str) -> str:
         if flags and all("." in flag for flag in flags):
             left_out += len(flags)
         else:
-            kept.append(box)
+            rarely = [flag for flag in flags if command == "train" and flag in train.RARELY]
+            left_out += len(rarely)
+            kept.append(_rows(box, rarely) if rarely else box)
     if left_out:
         kept.append(f"{left_out} more settings: hushsplat {command} {HELP_ALL}\n")
     return re.sub(r"\n{3,}", "\n\n", "".join(kept))
+
+
+def _rows(box: str, left_out: Sequence[str]) -> str:
+    """A box of --help with what an option means beside it, without some of the options."""
+    top, *lines, bottom = box.rstrip("\n").split("\n")
+    edge, width = lines[0][0], len(top) - 4
+    rows: list[str] = []
+    for entry in re.split(r"\n(?=-)", "\n".join(line[2:-2].rstrip() for line in lines)):
+        option, *said = re.split(r"\n+|  +", entry)
+        if option.split()[0] not in left_out:
+            meaning = textwrap.wrap(" ".join(" ".join(said).split()), width - HELP_COLUMN)
+            beside = [""] if len(option) > HELP_COLUMN - 2 else []
+            first, *others = [*beside, *meaning]
+            rows += [f"{option:{HELP_COLUMN}}{first}", *(f"{'':{HELP_COLUMN}}{other}" for other in others)]
+    return "\n".join([top, *(f"{edge} {row:{width}} {edge}" for row in rows), bottom, ""])
 
 
 def _choice(arguments: Sequence[str]) -> Any:
@@ -199,6 +221,8 @@ def one_line(box: str, command: str) -> str:
 
 def _plain(said: str) -> str:
     """The same without the words of the parser."""
+    if value := re.match(r"Missing value for argument '(\S+?)(?:/\S+)?'", said):
+        return f"{value[1]} needs a value"
     if missing := re.match(r"Missing from hushsplat (\w+): (.*)", said):
         heads = [re.match(r"\{[^}]*\}|-\w [A-Z]+|\S+", each.strip()) for each in missing[2].split("(required)")]
         return f"{missing[1]} needs {' and '.join(_kind(head[0]) for head in heads if head is not None)}"

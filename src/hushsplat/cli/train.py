@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as RichProgress
 
 from hushsplat.cli.flags import AnyPath, Flag, MaybeText, OutputPath, choose_instruction_set
-from hushsplat.io.atomic import make_folder
+from hushsplat.io.atomic import new_folder
 from hushsplat.training.api import train
 from hushsplat.training.log import OnProgress, TrainProgress
 from hushsplat.training.settings import PRESETS, TrainSettings
@@ -29,14 +29,13 @@ DESCRIPTION = """Train a scene: photographs with poses in, surfels with payload 
 
 See it with: hushsplat render RUN/stage4.ply --method temporal --weights RUN/denoiser.safetensors --orbit -o out.mp4
 
-Every 8th view is held out for measuring. RUN gets config.json, the scenes, previews/, log.jsonl, and events/ where
-TensorBoard is installed. A killed run is continued by `hushsplat train CAPTURE -o RUN --resume`.
+Every 8th view is held out for measuring. RUN gets the scenes, config.json, previews/ and log.jsonl.
 
 A scene that is trained already (.ply, .splat, .spz, .sog) enters at stage 3: with --scene beside the photographs it was
 trained on, or in place of CAPTURE without any; then it is trained on its own sorted pictures.
 
-Presets: `small` is what two CPU cores do in under an hour per scene, `paper` what the paper did; every setting can be
-changed by its flag, such as --stage1.steps 2000.
+Presets: `small` is what two CPU cores do in under an hour per scene, `paper` what the paper did. A flag changes a
+setting: --stage1.steps 2000.
 
 Examples of use:
   hushsplat train bonsai/ -o runs/bonsai
@@ -45,6 +44,10 @@ Examples of use:
   hushsplat train bonsai/ -o runs/bonsai --scene bonsai-30k.ply
   hushsplat train showroom.sog -o runs/showroom
 """
+RARELY = (  # options that the short --help leaves out
+    *("--lpips", "--reference-scene", "--start", "--isa", "--background", "--seed", "--device", "--threads"),
+    *("--no-hold-out", "--checkpoint-every", "--measure-every", "--preview-every", "--log-every"),
+)
 REPORT_EVERY_S = 10.0  # where there is no terminal
 if TYPE_CHECKING:
     Preset = str
@@ -59,12 +62,12 @@ class Train:
     capture: AnyPath  # folder of the capture; or a scene that is trained already
     output: OutputPath  # folder of the run
     preset: Preset = "small"  # where the settings below begin
-    scene: MaybeText = None  # begin at stage 3 with this scene, in the capture's frame
+    scene: MaybeText = None  # begin at stage 3 with this scene
     images: MaybeText = None  # folder of the photographs, such as images_4
     lpips: MaybeText = None  # .npz of LPIPS' weights for stage 4's loss (docs/evaluation.md); it does without
     reference_scene: MaybeText = None  # vanilla scene that stage 4 draws after; stage 1's if not said
     start: MaybeText = None  # .safetensors of weights that stage 4 begins with
-    resume: Flag = False  # go on with the run in the folder; its own settings count
+    resume: Flag = False  # go on with the run of that folder, as it was begun
     isa: MaybeText = None  # instruction set of the engine; the best one if not said
     quiet: Flag = False  # no progress
     settings: Annotated[TrainSettings, tyro.conf.arg(name="")] = field(default_factory=lambda: PRESETS["small"])
@@ -72,26 +75,19 @@ class Train:
     def run(self) -> None:
         """Begin or resume."""
         choose_instruction_set(self.isa)
-        is_new = not self.output.exists()
-        make_folder(self.output)  # before the photographs are read
-        try:
-            with show_progress(self.quiet) as on_progress:
-                train(
-                    self.capture,
-                    self.output,
-                    settings=self.settings,
-                    scene=self.scene,
-                    images=self.images,
-                    lpips=self.lpips,
-                    reference_scene=self.reference_scene,
-                    start=self.start,
-                    resume=self.resume,
-                    on_progress=on_progress,
-                )
-        finally:
-            if is_new:
-                with suppress(OSError):
-                    self.output.rmdir()  # fails unless nothing was written
+        with new_folder(self.output), show_progress(self.quiet) as on_progress:  # before the photographs are read
+            train(
+                self.capture,
+                self.output,
+                settings=self.settings,
+                scene=self.scene,
+                images=self.images,
+                lpips=self.lpips,
+                reference_scene=self.reference_scene,
+                start=self.start,
+                resume=self.resume,
+                on_progress=on_progress,
+            )
 
 
 def with_preset(arguments: Sequence[str]) -> Train:

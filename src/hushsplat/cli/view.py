@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hushsplat.cli.console import say, status
@@ -29,7 +28,7 @@ from hushsplat.io.captures.photographs import is_file
 from hushsplat.io.scenes.sog_stream import StreamedSog
 from hushsplat.io.weights import read_weights
 from hushsplat.methods import METHODS
-from hushsplat.scenes import NamedScene, coarse_scene, is_large, scene_argument, streamed_file
+from hushsplat.scenes import NamedScene, coarse_scene, is_large, scene_argument, scene_name, streamed_file
 from hushsplat.synth import home_camera, view_cameras
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import View as Photograph
@@ -88,7 +87,7 @@ class View:
     def run(self) -> None:
         """Load, serve, and wait for Ctrl-C."""
         # The server is imported when it is started: other commands do not wait for it.
-        from hushsplat.viewer.launch import fill, service_of, show, tell_progress, waiting
+        from hushsplat.viewer.launch import fill, service_of, show, tell_progress, telling_failures, waiting
 
         choose_instruction_set(self.isa)
         if min(self.max_upload_mb, self.max_memory_mb) < 0 or self.max_clients < 1:
@@ -106,10 +105,11 @@ class View:
                 viewer = show(scene, cameras, self._upward(scene, cameras), self.host, self.port, options, drawing)
             self._serve(viewer, scene)
             return
-        viewer = waiting(Path(self.scene).name, self.host, self.port, options, drawing)
+        viewer = waiting(scene_name(self.scene), self.host, self.port, options, drawing)
         with viewer:
             self._open(viewer)
-            with status(f"reading {self.scene}", self.quiet, partial(tell_progress, viewer)):
+            reading = status(f"reading {self.scene}", self.quiet, partial(tell_progress, viewer))
+            with telling_failures(viewer, self.scene), reading:
                 sog = None if streamed is None else StreamedSog(streamed)
                 scene = scene_argument(self.scene, self.lod) if sog is None else coarse_scene(self.scene, sog)
                 cameras = self._cameras(scene)

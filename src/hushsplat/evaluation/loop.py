@@ -40,8 +40,8 @@ class Loop:
         """The top of a page: the video, a sentence, three numbers."""
         video = base64.b64encode(self.path.read_bytes()).decode()
         numbers = (
-            (f"{self.psnr_left:.1f} dB", f"{LEFT} to the sorted picture"),
-            (f"{self.psnr_right:.1f} dB", f"{RIGHT} to the sorted picture"),
+            (f"{self.psnr_left:.1f} dB", f"{LEFT} to the sorted picture, in this loop"),
+            (f"{self.psnr_right:.1f} dB", f"{RIGHT} to the sorted picture, in this loop"),
             (f"{self.time_share:.2f} ×", f"the time of sorting, for {RIGHT} on this machine"),
         )
         cells = "".join(f"<div><b>{escape(value)}</b><span>{escape(text)}</span></div>" for value, text in numbers)

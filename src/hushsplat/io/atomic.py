@@ -50,6 +50,19 @@ def make_folder(path: Path) -> None:
         raise HushsplatError(f"{path}: the folder cannot be made: {error.strerror or error}.") from error
 
 
+@contextmanager
+def new_folder(path: Path) -> Iterator[None]:
+    """A folder for what the block writes; those that were made for it and are empty afterwards are removed."""
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    make_folder(path)
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # the first that is not empty
+            for folder in made:
+                folder.rmdir()
+
+
 class _Checked(Exception):
     """Ends the trial of a write before it takes its name."""
 

@@ -9,7 +9,8 @@ import socket
 import threading
 import time
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -20,7 +21,7 @@ from hushsplat.engines.base import Engine
 from hushsplat.scenes import NamedScene
 from hushsplat.types.camera import Camera
 from hushsplat.types.capture import View
-from hushsplat.types.errors import ViewError
+from hushsplat.types.errors import HushsplatError, ViewError
 from hushsplat.types.gaussians import Gaussians
 from hushsplat.viewer.connections import Handler
 from hushsplat.viewer.refine import Refiner, make_levels
@@ -152,6 +153,18 @@ def tell_progress(viewer: Viewer, share: float) -> None:
     if now - viewer._told >= PROGRESS_EVERY_S or share >= 1:
         viewer._told = now
         asyncio.run_coroutine_threadsafe(viewer._server.tell_progress(share), viewer._loop)
+
+
+@contextmanager
+def telling_failures(viewer: Viewer, path: str) -> Iterator[None]:
+    """Pages that wait for the scene learn why it does not come, before the viewer ends."""
+    try:
+        yield
+    except HushsplatError as error:
+        text = str(error).replace(path, service_of(viewer).entry.name)
+        telling = viewer._server.tell({"type": "error", "message": text})
+        asyncio.run_coroutine_threadsafe(telling, viewer._loop).result()
+        raise
 
 
 def fill(viewer: Viewer, entry: SceneEntry, refiner: Refiner | None = None) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from importlib.resources import files
@@ -34,6 +36,7 @@ MAX_FRAME_BYTES = 16 << 20  # of a WebSocket message: longer ones are refused by
 MESSAGES_PER_S, MESSAGES_AT_ONCE = 600.0, 1200.0  # a page on a fast screen sends two for each of 240 frames
 ERRORS_PER_S, ERRORS_AT_ONCE = 10.0, 50.0
 MOST_DOWNLOADS = 2  # of a video at once: each holds a connection
+PROGRESS_EVERY_S = 0.1
 HEARTBEAT_S = 20.0  # a client that does not answer for so long is disconnected
 MAX_PHOTOGRAPH_PX = 1920  # width as it is sent to the page
 NO_MEMORY = "there is not enough memory for this."
@@ -102,7 +105,10 @@ class Server:
 
     async def tell_progress(self, share: float) -> None:
         """How much of the scene is read."""
-        message = {"type": "progress", "share": round(share, 3)}
+        await self.tell({"type": "progress", "share": round(share, 3)})
+
+    async def tell(self, message: dict[str, Any]) -> None:
+        """Send a message to all pages."""
         await asyncio.gather(*(session.send(message) for session in self._sessions.values()))
 
     def app(self) -> web.Application:
@@ -204,7 +210,7 @@ class Server:
     async def _open_scene(self, request: web.Request) -> web.StreamResponse:
         session = self._session(request)
         with session.uploading():
-            entry = await read_dropped_scene(request, self._service)
+            entry = await read_dropped_scene(request, self._service, _teller(session))
         if session.id in self._sessions:  # it may have disconnected while the file was uploaded
             session.show_file(entry)
             await session.send_scene()
@@ -269,3 +275,17 @@ class Server:
         if video.downloads >= MOST_DOWNLOADS:
             raise ViewError(f"this video is being downloaded {MOST_DOWNLOADS} times already; wait until one has ended.")
         return Download(self.connections, video)
+
+
+def _teller(session: Session) -> Callable[[float], None]:
+    """Tells a page, from any thread, how much of its file is read: a few times a second."""
+    loop, told = asyncio.get_running_loop(), -PROGRESS_EVERY_S
+
+    def tell(share: float) -> None:
+        nonlocal told
+        if time.monotonic() - told >= PROGRESS_EVERY_S:
+            told = time.monotonic()
+            message = {"type": "progress", "share": round(share, 3)}
+            asyncio.run_coroutine_threadsafe(session.send(message), loop)
+
+    return tell

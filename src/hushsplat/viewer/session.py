@@ -131,6 +131,7 @@ class Session:
         self._version = 0  # counts changes of camera, methods, settings and scene
         self._drawn_version = self._failed_version = -1  # the last that was drawn, the last that failed
         self._still_frames = 0  # at full resolution, of this version
+        self._moving_frames = 0  # of this version, at the resolution of moving frames
         self._frames = 0
         self._last: RenderedFrame | None = None
         self._cancel = Cancel()  # of the still frame that is being drawn
@@ -294,7 +295,8 @@ class Session:
     def _handle_hold(self, message: protocol.Hold) -> None:
         if self._held and not message.held:
             self._moved_at = time.monotonic() - STILL_AFTER_S  # the next frame is sharp
-            self._restart()
+            if self._still_frames == 0:
+                self._restart()
         if message.held:
             self._cancel.set()  # a hand is on the camera: nobody waits for the sharp frame any more
         self._held = message.held
@@ -307,7 +309,7 @@ class Session:
 
     def _restart(self) -> None:
         self._version += 1
-        self._still_frames = 0
+        self._still_frames = self._moving_frames = 0
         self._cancel.set()
         self._changed.set()
 
@@ -367,8 +369,9 @@ class Session:
     def _count(self, request: FrameRequest, time_ms: float, waited_ms: float) -> None:
         if request.moving:
             self._pace.took(request.step, time_ms, waited_ms)
-        elif request.version == self._version:
-            self._still_frames += 1
+        if request.version == self._version:
+            self._still_frames += not request.moving
+            self._moving_frames += request.moving
 
     async def _send_frames(self) -> None:
         while True:
@@ -388,8 +391,8 @@ class Session:
                 timeout = None
             elif self._still_frames > 0 and self.service.videos_running > 0:
                 timeout = VIDEO_CHECK_S
-            elif moving_s > 0 and self._drawn_version == self._version and _still_limit(self.draw) == 1:
-                # A blended picture changes only with its resolution; a hand that holds still needs no more of others.
+            elif moving_s > 0 and (self._still_frames > 0 or self._moving_frames >= _still_limit(self.draw)):
+                # A hand that holds still: nothing coarser replaces a sharp picture, and a coarse one is refined as far.
                 timeout = None if self._held else moving_s
             else:
                 return
@@ -412,7 +415,7 @@ class Session:
         look, draw, version = self._look, self.draw, self._version
         if look is None:
             raise ViewError("there is no camera to draw from.")
-        moving = self._held or time.monotonic() - self._moved_at < STILL_AFTER_S
+        moving = self._still_frames == 0 and (self._held or time.monotonic() - self._moved_at < STILL_AFTER_S)
         step = self._pace.step if moving and draw.adapt else Step(1.0)
         between = not moving and draw.adapt and self._scale < BETWEEN_SCALE
         if between:  # soon after the stop, before the sharp frame is there

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from aiohttp import web
 from jaxtyping import Float32
 from numpy import ndarray as Array
 
+from hushsplat.io.progress import listening
 from hushsplat.io.scenes.scene import MAGIC, load
 from hushsplat.io.tracks import load_track, track_from_json, track_json
 from hushsplat.types.errors import HushsplatError, ViewError
@@ -30,11 +31,14 @@ PATIENCE_S = 20.0  # without a byte
 ENGINE_COPIES = 2  # of a scene in memory: as it was read, and as the engine keeps it
 MAX_CAMERAS = 10_000  # of a dropped capture: they take seconds to read
 FLIGHT_POSES_PER_S = 2.0  # of a flight through a capture: as many as photographs, and few enough to edit
+READING_SHARE = 0.7  # of the time that a dropped scene takes; the rest finds its places
 SPLAT_BYTES = 32  # of each Gaussian of a .splat, the one format without a magic number
 
 
-async def read_dropped_scene(request: web.Request, service: RenderService) -> SceneEntry:
-    """The scene in the body of a request, read and uploaded to the engine."""
+async def read_dropped_scene(
+    request: web.Request, service: RenderService, on_progress: Callable[[float], None]
+) -> SceneEntry:
+    """The scene in the body of a request, read and uploaded to the engine; tells in any thread how much is read."""
     name = _name(request)
     limit = service.options.max_upload_bytes
     if limit == 0:
@@ -43,7 +47,7 @@ async def read_dropped_scene(request: web.Request, service: RenderService) -> Sc
     with service.dropped.arriving(name):
         try:
             await _receive(request, path, limit, name)
-            return await service.read(partial(_read_scene, path, name, service))
+            return await service.read(partial(_read_scene, path, name, service, on_progress))
         finally:
             path.unlink(missing_ok=True)
             path.with_suffix(".splat").unlink(missing_ok=True)
@@ -104,7 +108,7 @@ async def _chunks(request: web.Request, limit: int, name: str) -> AsyncIterator[
         yield chunk
 
 
-def _read_scene(path: Path, name: str, service: RenderService) -> SceneEntry:
+def _read_scene(path: Path, name: str, service: RenderService, on_progress: Callable[[float], None]) -> SceneEntry:
     """The format is known by the first bytes of the file; only a .splat is known by its name."""
     with path.open("rb") as file:
         start = file.read(4)
@@ -114,7 +118,9 @@ def _read_scene(path: Path, name: str, service: RenderService) -> SceneEntry:
             raise ViewError(f"{name}: is no scene; drop a .ply, .splat, .spz or .sog file, a track or a screenshot.")
         path = path.rename(path.with_suffix(".splat"))
     try:
-        gaussians = load(path)
+        with listening(lambda share: on_progress(READING_SHARE * share)):
+            gaussians = load(path)
+        on_progress(READING_SHARE)
         needed = ENGINE_COPIES * bytes_in_memory(gaussians)
         entry = SceneEntry.of(gaussians, name, service.entry.engine, service.options.render)
         service.memory.pin(entry, needed, name)

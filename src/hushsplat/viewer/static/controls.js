@@ -22,6 +22,7 @@ export class Controls extends EventTarget {
     this.#canvas = canvas;
     this.mode = "orbit";
     this.speed = 0; // power of two
+    this.fast = false;
     canvas.addEventListener("pointerdown", (event) => this.#down(event));
     canvas.addEventListener("pointermove", (event) => this.#move(event));
     for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) canvas.addEventListener(end, (event) => this.#up(event));
@@ -117,13 +118,13 @@ export class Controls extends EventTarget {
 
   #key(event, down) {
     const name = event.code;
+    this.fast = event.shiftKey;
     if (!down) return void this.#held.delete(name);
     if (!(name in MOVES) || event.ctrlKey || event.metaKey || event.altKey || typing(event)) return;
     event.preventDefault();
     this.#held.add(name);
     this.dispatchEvent(new Event("grab"));
     if (!this.#frame) this.#frame = requestAnimationFrame((now) => this.#glide(now, now - 16));
-    this.fast = event.shiftKey;
   }
 
   /** Move while keys are held; the loop ends with them. */

@@ -15,6 +15,7 @@ const MAGIC = [["\xff\xd8\xff", "a picture"], ["\x89PNG", "a picture"], ["GIF8",
 const EXPECTED = "drop a .ply, .splat, .spz or .sog file, a track or a screenshot";
 const HEADER_BYTES = 8192, SPLAT_BYTES = 32;
 const MOST_FILES = 4000;
+const CAPTURE = ["transforms.json", "transforms_train.json", "poses_bounds.npy", ...["", "sparse/", "sparse/0/", "colmap/sparse/0/"].flatMap((folder) => [`${folder}cameras.bin`, `${folder}cameras.txt`])];
 
 /** What to do with the folder that a file is a part of; null for files that are whole. */
 export function partRefusal({ name }) {
@@ -31,10 +32,11 @@ export async function refusal(file) {
   const other = MAGIC.find(([magic]) => start.startsWith(magic));
   if (other) return `${name}: is ${other[1]}; ${EXPECTED}.`;
   if (start.startsWith("ply")) return plyRefusal(name, start.split("end_header")[0]);
+  if (/^(PK|NGSP|\x1f\x8b)/.test(start)) return null; // .sog or .spz, whatever its name: the server reads what is in it
   if (/\.ply$/i.test(name)) return `${name}: is no PLY, which begins with "ply"; ${EXPECTED}.`;
   if (/\.splat$/i.test(name) && size % SPLAT_BYTES) return `${name}: has ${size} bytes, and a .splat has ${SPLAT_BYTES} for each Gaussian; it is cut short or of another format.`;
-  if (/\.sog$/i.test(name) && !start.startsWith("PK")) return `${name}: is no .sog, which is a zip file of pictures; ${EXPECTED}.`;
-  if (/\.spz$/i.test(name) && !start.startsWith("\x1f\x8b") && !start.startsWith("NGSP")) return `${name}: is no .spz, which begins with gzip data or "NGSP"; ${EXPECTED}.`;
+  if (/\.sog$/i.test(name)) return `${name}: is no .sog, which is a zip file of pictures; ${EXPECTED}.`;
+  if (/\.spz$/i.test(name)) return `${name}: is no .spz, which begins with gzip data or "NGSP"; ${EXPECTED}.`;
   return null;
 }
 
@@ -74,13 +76,20 @@ async function sceneAmong(name, files, folder = null) {
   const named = (wanted) => files.find(({ path }) => path === wanted);
   if (named("lod-meta.json")) throw new Error(`${name}: is a streamed scene in many files; start the viewer with its folder: hushsplat view ${folder ?? "FOLDER"}`);
   if (named("meta.json")) return bundled(name, files.filter(({ path }) => !path.includes("/")));
-  const scenes = files.filter(({ path }) => SCENES.test(path));
+  const pieces = files.filter(({ path }) => path.endsWith("/meta.json")).map(({ path }) => {
+    const inside = path.slice(0, -"meta.json".length);
+    return { path: inside.slice(0, -1), file: () => sceneAmong(inside.slice(0, -1), below(inside, files)) };
+  });
+  const scenes = [...files.filter(({ path }) => SCENES.test(path)), ...pieces].sort((a, b) => (a.path < b.path ? -1 : 1));
   const trained = scenes.map((one) => [Number(one.path.match(/^point_cloud\/iteration_(\d+)\/point_cloud\.ply$/)?.[1] ?? -1), one]).sort((a, b) => b[0] - a[0]);
   if (trained.length && trained[0][0] >= 0) return trained[0][1].file();
   if (scenes.length === 1) return scenes[0].file();
+  if (!scenes.length && CAPTURE.some((path) => named(path))) throw new Error(`${name}: is a capture (photographs with cameras); hushsplat train ${name} -o RUN makes a scene of it, --capture ${name} shows its cameras.`);
   const few = scenes.slice(0, 4).map(({ path }) => path).join(", ");
   throw new Error(scenes.length ? `${name}: has ${scenes.length} scenes; drop one of them: ${few}${scenes.length > 4 ? ", …" : ""}.` : `${name}: ${folder ? "this folder has no scene" : "no scene is among them"}; ${EXPECTED}.`);
 }
+
+const below = (start, files) => files.filter(({ path }) => path.startsWith(start)).map((one) => ({ ...one, path: one.path.slice(start.length) }));
 
 /** The files of a SOG folder as one .sog: a zip file without compression. */
 async function bundled(name, files) {

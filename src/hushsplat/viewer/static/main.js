@@ -26,6 +26,7 @@ const timeline = new Timeline(camera, stage, () => session);
 
 const LOOK_EVERY_MS = 12;
 let sequence = 0, lookFrame = 0, lookedAt = 0, linkTimer = 0, restTimer = 0;
+let finished = false; // nothing more is drawn of this camera
 const sentAt = new Map(); // sequence: when
 
 function sendLook() {
@@ -42,6 +43,7 @@ function sendLookSoon() {
   if (!lookFrame && performance.now() - lookedAt > LOOK_EVERY_MS) sendLook();
   else lookFrame ||= requestAnimationFrame(sendLook);
   clearTimeout(restTimer); // something else is to be drawn
+  finished = false;
   clearTimeout(linkTimer);
   linkTimer = setTimeout(writeLink, 400);
 }
@@ -66,11 +68,16 @@ stage.addEventListener("shown", ({ detail: header }) => {
   panel.showFrameInfo(header, sent === undefined || header.still_frames > 1 ? null : performance.now() - sent);
   sentAt.delete(header.sequence);
   camera.depth = header.depth;
-  clearTimeout(restTimer);
-  const rests = !header.moving && header.still_frames >= header.still_limit;
-  if (rests) restTimer = setTimeout(() => panel.showResting(), 1500);
+  finished = !header.moving && header.still_frames >= header.still_limit;
+  restSoon();
   if (!header.moving && controls.mode === "orbit" && !camera.knowsWalls) askForWalls();
 });
+
+/** Frames a second are not told any more when there are none. */
+function restSoon() {
+  clearTimeout(restTimer);
+  if (finished || panel.held) restTimer = setTimeout(() => panel.showResting(), 1500);
+}
 
 // --- messages of the server
 
@@ -88,6 +95,7 @@ connection.addEventListener("scene", ({ detail: scene }) => {
   connection.file = scene.file ?? null; // a dropped scene is there again when the page is loaded again
   $("loading").hidden = !scene.loading;
   if (scene.loading) {
+    $("loading-share").hidden = $("loading-percent").hidden = false;
     $("loading-name").textContent = `reading ${scene.name}`;
     return showProgress(scene.share);
   }
@@ -106,7 +114,8 @@ connection.addEventListener("scene", ({ detail: scene }) => {
   sendDraw();
   if (isNew && environment && panel.draw.background === "environment") sendEnvironment(environment); // the server has started again
 });
-connection.addEventListener("progress", ({ detail }) => showProgress(detail.share));
+let onRead = null; // what shows how much of a dropped file is read
+connection.addEventListener("progress", ({ detail }) => (onRead ?? showProgress)(detail.share));
 function showProgress(share) {
   $("loading-share").value = share;
   $("loading-percent").textContent = `${Math.round(100 * share)} %`;
@@ -120,7 +129,11 @@ connection.addEventListener("refined", ({ detail }) => {
   panel.showCount(detail.gaussians);
   panel.hasLevels = detail.levels;
 });
-connection.addEventListener("error", ({ detail }) => showError(detail.message));
+connection.addEventListener("error", ({ detail }) => {
+  if (panel.scene) return void showError(detail.message);
+  $("loading-name").textContent = detail.message; // it does not come any more
+  $("loading-share").hidden = $("loading-percent").hidden = true;
+});
 connection.addEventListener("full", ({ detail }) => showError(detail.message));
 connection.addEventListener("video", ({ detail }) => timeline.showVideoState(detail));
 connection.addEventListener("home", ({ detail: { place } }) => visit(place));
@@ -244,7 +257,8 @@ function showPivot(_, ms = 500) {
 }
 controls.addEventListener("hold", ({ detail: held }) => {
   connection.send({ type: "hold", held });
-  panel.showHeld(held);
+  panel.showHeld(held, finished);
+  restSoon();
 });
 let speedNote = null;
 controls.addEventListener("speed", () => {
@@ -283,13 +297,16 @@ async function openFile(file) {
   if (limit === 0) return void showError("this viewer takes no files; start it with --max-upload-mb.");
   if (limit && file.size > limit) return void showError(`${file.name}: is larger than the ${Math.round(limit / 2 ** 20)} MB that this viewer takes.`);
   const progress = note(`opening ${file.name}`, "note", true);
+  onRead = (share) => { progress.textContent = `reading ${file.name}: ${Math.round(100 * share)} %`; };
   try {
     await upload("scene", file, session, (share) => {
-      progress.textContent = share < 1 ? `sending ${file.name}: ${Math.floor(100 * share)} %` : `reading ${file.name}`;
+      if (share < 1) progress.textContent = `sending ${file.name}: ${Math.floor(100 * share)} %`;
+      else if (!progress.textContent.startsWith("reading")) onRead?.(0);
     });
   } catch (error) {
     showError(error.message);
   } finally {
+    onRead = null;
     progress.remove();
   }
 }
@@ -333,10 +350,11 @@ addEventListener("drop", (event) => {
 // --- buttons and keys
 
 /** On a phone there is room for one of them. */
-const isNarrow = () => matchMedia("(max-width: 760px)").matches;
+const isNarrow = () => matchMedia("(max-width: 760px), (max-height: 520px)").matches;
 timeline.addEventListener("open", () => { if (isNarrow()) toggleSettings(false); });
 function toggleSettings(open = $("panel").hidden) {
   if (open && isNarrow()) timeline.toggle(false);
+  if (!open && $("panel").contains(document.activeElement)) $("settings").focus();
   $("panel").hidden = !open;
   $("settings").setAttribute("aria-expanded", open);
   document.body.classList.toggle("panel", open);

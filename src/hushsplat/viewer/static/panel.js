@@ -16,7 +16,7 @@ export class Panel extends EventTarget {
   #frames = []; // when they were shown
   #toldAt = 0;
   #thumbnails = false;
-  #held = false; // by a pointer
+  held = false; // by a pointer
   #shown = 0; // scenes: the browser keeps pictures by their addresses
 
   constructor(camera, controls) {
@@ -65,12 +65,12 @@ export class Panel extends EventTarget {
     this.#reflect();
   }
 
-  /** Small pictures of the places, once the panel is open; those of a long list when they are scrolled to. */
+  /** Small pictures of the places, once the panel is open; those of a long list when they are scrolled to. Keys have the menu. */
   showThumbnails() {
     if (this.#thumbnails || !this.#scene || $("panel").hidden) return;
     this.#thumbnails = true;
     $("thumbnails").replaceChildren(...this.#scene.places.map(({ name }, index) => {
-      const button = Object.assign(document.createElement("button"), { title: name, ariaLabel: name }), image = new Image();
+      const button = Object.assign(document.createElement("button"), { title: name, ariaLabel: name, tabIndex: -1 }), image = new Image();
       Object.assign(image, { loading: "lazy", alt: "", width: 84, height: 56 });
       image.src = address(`place/${index}`, { session: this.#scene.session, scene: this.#shown });
       button.append(image);
@@ -311,12 +311,14 @@ export class Panel extends EventTarget {
 
   /** Nothing is drawn until something changes: a hand that is on the picture may do so any moment. */
   showResting() {
-    $("stat-fps").textContent = this.#held ? "held" : "resting";
+    $("stat-fps").textContent = this.held ? "held" : "resting";
   }
 
-  showHeld(held) {
-    this.#held = held;
-    if (["resting", "held"].includes($("stat-fps").textContent)) this.showResting();
+  showHeld(held, finished) {
+    this.held = held;
+    if (!["resting", "held"].includes($("stat-fps").textContent)) return;
+    if (held || finished) this.showResting();
+    else $("stat-fps").textContent = ""; // until the next frame
   }
 
   #legends(header) {
@@ -326,8 +328,7 @@ export class Panel extends EventTarget {
     $("legends").replaceChildren(...header.legends.flatMap((legend, index) => {
       if (!legend) return [];
       const element = document.createElement("div"), image = new Image(), ticks = document.createElement("div");
-      element.className = "legend";
-      element.style[index ? "right" : "left"] = "12px";
+      element.className = `legend ${index ? "right" : "left"}`;
       image.src = this.#hello.views.find(({ name }) => name === header.sides[index].show).bar;
       image.alt = "";
       image.classList.toggle("wheel", legend.wheel);
