@@ -381,6 +381,21 @@ def test_tilted_ground_is_levelled(make: object, degrees: float) -> None:
     assert np.degrees(np.arccos(min(1.0, found @ (tilt @ UP)))) < 6
 
 
+@pytest.mark.parametrize("turn", TURNS)
+def test_zenith_of_a_sky_is_no_ground(turn: str) -> None:
+    """A dome whose Gaussians are large, about a street: all else is on one side of its top, and it is wide."""
+    street = together(
+        plate((0, 0, 0), (2, 0, 0), (0, 0, 12), 4000, 0.12, 1),
+        *(plate((x, -1.5, 0), (0, 1.5, 0), (0, 0, 12), 4000, 0.1, 2) for x in (-2, 2)),
+        *(ball((x, -0.3, z), 0.3, 300, 0.03, 3) for x in (-1.2, 1.2) for z in range(-10, 11, 4)),
+        *(ball((18 * np.cos(a), -2, 18 * np.sin(a)), 3.0, 300, 0.4, 4) for a in np.arange(6)),
+    )
+    sky = ball((0, 0, 0), 60.0, 1600, 6.0, 9)
+    sky = sky.take(np.flatnonzero(sky.means[:, 1] < 6))
+    found = find_up(turned(together(street, sky), TURNS[turn]))
+    assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(6))
+
+
 @pytest.mark.parametrize("azimuth", [0, 40])
 @pytest.mark.parametrize("turn", SIX_TURNS)
 def test_up_of_a_figure_without_ground_is_where_its_light_comes_from(turn: str, azimuth: float) -> None:
