@@ -396,6 +396,16 @@ def test_zenith_of_a_sky_is_no_ground(turn: str) -> None:
     assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(6))
 
 
+@pytest.mark.parametrize("degrees", [10, 25, 40])
+def test_room_about_one_small_thing_of_detail_is_levelled(degrees: float) -> None:
+    """Most detail is a bush, within whose reach nothing is level."""
+    bush = fog((0, -1.1, 0), 0.12, 6000, 0.01, 3)
+    wide = replace(room(), means=room().means * np.float32(1.5), scales=room().scales * np.float32(2))
+    tilt = rotation_about((1.0, 0.0, 0.1), degrees)
+    found = find_up(turned(together(wide.take(np.arange(10_000)), replace(bush, opacities=bush.opacities * 3)), tilt))
+    assert found @ (tilt @ UP) > np.cos(np.radians(8))
+
+
 @pytest.mark.parametrize("azimuth", [0, 40])
 @pytest.mark.parametrize("turn", SIX_TURNS)
 def test_up_of_a_figure_without_ground_is_where_its_light_comes_from(turn: str, azimuth: float) -> None:

@@ -51,6 +51,7 @@ PLANE_GAUSSIANS = 8_000
 PLANE_DIRECTIONS = 250  # over the hemisphere, about 9 degrees apart
 PLANE_BINS = 48  # along a direction, across the ball that is looked at
 PLANE_BALLS = (1.0, 1.5)  # radii of the balls, in radii of the bulk
+WIDER_PERCENT = (75.0, 90.0)  # of the Gaussians: balls that hold as many, if these do not and are smaller
 PLANE_SCORE = 0.1  # a ground plane scores 0.11 (flowers in grass) to 0.68; a figure without ground 0.08
 PLANE_CHANCE, PLANE_CHANCES = 4.0, 50.0  # over the count; and squared: any hundred have a plane
 PLANE_LEAD = 1.25  # and so many times the next plane
@@ -131,6 +132,8 @@ def find_up(gaussians: Gaussians) -> Float64[Array, " 3"]:
         return np.array(UP_AXES["-y"])
     some = without_sky(thinned(gaussians))
     normal = _ground_normal(some, PLANE_BALLS)
+    if normal is None:
+        normal = _ground_about(some)
     ground = _wide_ground(some, normal)
     if ground is not None:
         return _snapped(ground.up)
@@ -292,6 +295,13 @@ def _detail_height(some: Gaussians, upward: Float64[Array, " 3"]) -> float:
     heights = some.means[inside] @ upward
     low, high = np.percentile(heights, [2, 98])
     return float(np.average((heights - low) / max(high - low, 1e-12), weights=importance(some)[inside]))
+
+
+def _ground_about(some: Gaussians) -> Float64[Array, " 3"] | None:
+    """The normal of the ground of a scene whose detail is one small thing: what is far from it lies on that."""
+    middle, radius = scene_bulk(some)
+    radii = np.percentile(np.linalg.norm(some.means - middle, axis=1), WIDER_PERCENT) / radius
+    return _ground_normal(some, tuple(radii)) if radii[0] > PLANE_BALLS[-1] else None
 
 
 def _ground_normal(some: Gaussians, radii: tuple[float, ...]) -> Float64[Array, " 3"] | None:
