@@ -396,6 +396,15 @@ def test_zenith_of_a_sky_is_no_ground(turn: str) -> None:
     assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(6))
 
 
+@pytest.mark.parametrize("degrees", [25, 35])
+def test_tilted_object_without_ground_is_levelled(degrees: float) -> None:
+    """Cut out of a capture whose first photograph looked down at it."""
+    legs = [plate((x, -0.35, z), (0.03, 0, 0.03), (0, 0.35, 0), 300, 0.02) for x in (-0.7, 0.7) for z in (-0.4, 0.4)]
+    tilt = rotation_about((1.0, 0.0, 0.1), degrees) @ rotation_about((0.0, 1.0, 0.0), 30)
+    for scene in (together(lit(figure(), np.float64([0, -0.7, 0])), *legs), cabinet()):
+        assert find_up(turned(scene, tilt)) @ (tilt @ UP) > np.cos(np.radians(6))
+
+
 @pytest.mark.parametrize("degrees", [10, 25, 40])
 def test_room_about_one_small_thing_of_detail_is_levelled(degrees: float) -> None:
     """Most detail is a bush, within whose reach nothing is level."""

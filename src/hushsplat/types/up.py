@@ -27,7 +27,11 @@ UP_AXES = {
 }
 # How often files have which, by our guess: decides where an object itself says little.
 AXIS_SHARES = {"-y": 0.52, "z": 0.2, "y": 0.2, "x": 0.03, "-z": 0.03, "-x": 0.02}
-TILTED_SHARE = 0.25  # of that of 3DGS's axis, for what is upright about it
+# An object cut out of a scene whose first photograph looked down: a tilted direction leads by so much log-likelihood.
+# Objects that stand upright have tilted directions that lead by 3.2 at most, those tilted by 25 degrees 1.8 to 37.
+TILTED_LEAD = 4.5
+ROLL_DEG = 12.0  # deviation of a photograph's roll
+TILT_STEPS_DEG = (5.0, 2.5)
 # An object, or what stands alone on its ground: beyond so many radii of the bulk lies at most this share of Gaussians.
 OBJECT_RADII, OBJECT_BEYOND = 2.0, 0.01
 FEWEST = 1_000  # Gaussians of an object: the cues of fewer are chance
@@ -227,15 +231,36 @@ def _standing(some: Gaussians, normal: Float64[Array, " 3"] | None, standing: St
     """The likeliest of the axes, the normal of the ground if there is one, and what is upright about 3DGS's axis."""
     axes = np.array([UP_AXES[name] for name in AXIS_SHARES])
     ground = [] if normal is None else [_snapped(normal), _snapped(-normal)]
-    directions = np.array([*axes, *ground, _upright(some, np.array(UP_AXES["-y"]))])
-    shares = _axis_shares(directions)
-    shares[-1] *= TILTED_SHARE
-    scores = standing.cues(directions).scores() + np.log(shares)
+    tilted = _tilted(standing)
+    directions = np.array([*axes, *ground, tilted])
+    scores = standing.cues(directions).scores() + np.log(_axis_shares(directions))
+    scores[-1:] += _tilt_scores(tilted[None]) - TILTED_LEAD
     for way in ground:  # a part of a room, seen from above, shows the back of its ceiling
         levels = _LevelSurfaces.of(some, way)
         if levels.at_both_ends and levels.low_is_ceiling:
             scores[directions @ way > np.cos(np.radians(SNAP_DEG))] -= CEILING_BELOW
     return directions[int(np.argmax(scores))]
+
+
+def _tilted(standing: StandingObject) -> Float64[Array, " 3"]:
+    """The likeliest direction not far from 3DGS's axis: first of some all around it, then of those about the best."""
+    axis = np.array(UP_AXES["-y"])
+    sphere = hemisphere(PLANE_DIRECTIONS)
+    sphere = sphere * np.sign(sphere @ axis)[:, None]
+    tried = sphere[sphere @ axis > np.cos(np.radians(UPRIGHT_DEG))]
+    for degrees in (*TILT_STEPS_DEG, 0.0):
+        best = tried[int(np.argmax(standing.cues(tried).scores() + _tilt_scores(tried)))]
+        first, second = level_axes(best)
+        angle = np.arange(6)[:, None] * (np.pi / 3)
+        around = best + np.tan(np.radians(degrees)) * (np.cos(angle) * first + np.sin(angle) * second)
+        tried = normalized(np.concatenate([best[None], around]))
+    return best
+
+
+def _tilt_scores(directions: Float64[Array, "k 3"]) -> Float64[Array, " k"]:
+    """Log-likelihoods of tilts: the first photograph is level from left to right, and looks down."""
+    x, _, z = np.degrees(np.arcsin(np.clip(directions.T, -1, 1)))
+    return -0.5 * (x**2 + np.maximum(z, 0) ** 2) / ROLL_DEG**2
 
 
 def _snapped(normal: Float64[Array, " 3"]) -> Float64[Array, " 3"]:
