@@ -29,7 +29,7 @@ UP_AXES = {
 AXIS_SHARES = {"-y": 0.52, "z": 0.2, "y": 0.2, "x": 0.03, "-z": 0.03, "-x": 0.02}
 # An object cut out of a scene whose first photograph looked down: a tilted direction leads by so much log-likelihood.
 # Objects that stand upright have tilted directions that lead by 3.2 at most, those tilted by 25 degrees 1.8 to 37.
-TILTED_LEAD = 4.5
+TILTED_LEAD, TILTED_LEAST_DEG = 4.5, 15.0  # a smaller tilt is not told from an axis
 ROLL_DEG = 12.0  # deviation of a photograph's roll
 TILT_STEPS_DEG = (5.0, 2.5)
 # An object, or what stands alone on its ground: beyond so many radii of the bulk lies at most this share of Gaussians.
@@ -234,7 +234,8 @@ def _standing(some: Gaussians, normal: Float64[Array, " 3"] | None, standing: St
     tilted = _tilted(standing)
     directions = np.array([*axes, *ground, tilted])
     scores = standing.cues(directions).scores() + np.log(_axis_shares(directions))
-    scores[-1:] += _tilt_scores(tilted[None]) - TILTED_LEAD
+    is_tilted = tilted @ axes[0] < np.cos(np.radians(TILTED_LEAST_DEG))
+    scores[-1:] += _tilt_scores(tilted[None]) - TILTED_LEAD if is_tilted else -np.inf
     for way in ground:  # a part of a room, seen from above, shows the back of its ceiling
         levels = _LevelSurfaces.of(some, way)
         if levels.at_both_ends and levels.low_is_ceiling:
