@@ -381,6 +381,40 @@ def test_tilted_ground_is_levelled(make: object, degrees: float) -> None:
     assert np.degrees(np.arccos(min(1.0, found @ (tilt @ UP)))) < 6
 
 
+@pytest.mark.parametrize("turn", TURNS)
+def test_zenith_of_a_sky_is_no_ground(turn: str) -> None:
+    """A dome whose Gaussians are large, about a street: all else is on one side of its top, and it is wide."""
+    street = together(
+        plate((0, 0, 0), (2, 0, 0), (0, 0, 12), 4000, 0.12, 1),
+        *(plate((x, -1.5, 0), (0, 1.5, 0), (0, 0, 12), 4000, 0.1, 2) for x in (-2, 2)),
+        *(ball((x, -0.3, z), 0.3, 300, 0.03, 3) for x in (-1.2, 1.2) for z in range(-10, 11, 4)),
+        *(ball((18 * np.cos(a), -2, 18 * np.sin(a)), 3.0, 300, 0.4, 4) for a in np.arange(6)),
+    )
+    sky = ball((0, 0, 0), 60.0, 1600, 6.0, 9)
+    sky = sky.take(np.flatnonzero(sky.means[:, 1] < 6))
+    found = find_up(turned(together(street, sky), TURNS[turn]))
+    assert found @ (TURNS[turn] @ UP) > np.cos(np.radians(6))
+
+
+@pytest.mark.parametrize("degrees", [25, 35])
+def test_tilted_object_without_ground_is_levelled(degrees: float) -> None:
+    """Cut out of a capture whose first photograph looked down at it."""
+    legs = [plate((x, -0.35, z), (0.03, 0, 0.03), (0, 0.35, 0), 300, 0.02) for x in (-0.7, 0.7) for z in (-0.4, 0.4)]
+    tilt = rotation_about((1.0, 0.0, 0.1), degrees) @ rotation_about((0.0, 1.0, 0.0), 30)
+    for scene in (together(lit(figure(), np.float64([0, -0.7, 0])), *legs), cabinet()):
+        assert find_up(turned(scene, tilt)) @ (tilt @ UP) > np.cos(np.radians(6))
+
+
+@pytest.mark.parametrize("degrees", [10, 25, 40])
+def test_room_about_one_small_thing_of_detail_is_levelled(degrees: float) -> None:
+    """Most detail is a bush, within whose reach nothing is level."""
+    bush = fog((0, -1.1, 0), 0.12, 6000, 0.01, 3)
+    wide = replace(room(), means=room().means * np.float32(1.5), scales=room().scales * np.float32(2))
+    tilt = rotation_about((1.0, 0.0, 0.1), degrees)
+    found = find_up(turned(together(wide.take(np.arange(10_000)), replace(bush, opacities=bush.opacities * 3)), tilt))
+    assert found @ (tilt @ UP) > np.cos(np.radians(8))
+
+
 @pytest.mark.parametrize("azimuth", [0, 40])
 @pytest.mark.parametrize("turn", SIX_TURNS)
 def test_up_of_a_figure_without_ground_is_where_its_light_comes_from(turn: str, azimuth: float) -> None:

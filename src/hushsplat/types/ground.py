@@ -21,6 +21,7 @@ OPAQUE = 0.3
 OTHER_SIDE = 0.03  # of what is no ground: at most this share is below it, if the rest is above, or the other way round
 LEAST_REST = 0.05  # of opaque Gaussians: as much is no ground
 CELLS, LEAST_IN_CELL = 16, 20  # a side of a grid across a terrain, Gaussians of a cell that is looked at
+FOOT = 0.75  # a quarter of what stands on it is below this share of the height: else it is the zenith of a sky
 WAYS, REACH = 12, 1.15  # to so many sides the ground reaches so much farther than what stands on it
 
 
@@ -103,8 +104,10 @@ def wide_ground(some: Gaussians, normal: Float64[Array, " 3"]) -> Ground | None:
     if not (reach[0] > REACH * np.maximum(reach[1], 0)).all():
         return None
     side = 1.0 if above > 0.5 else -1.0
-    tall = float(np.percentile(side * (heights[rest] - edges[fullest]), 98))
-    times = float(np.median(2 * reach[0])) / max(tall, float((reach[1] + np.roll(reach[1], WAYS // 2)).max()))
+    low, tall = np.percentile(side * (heights[rest] - edges[fullest]), [25, 98])
+    if low > FOOT * tall:
+        return None
+    times = float(np.median(2 * reach[0])) / max(float(tall), float((reach[1] + np.roll(reach[1], WAYS // 2)).max()))
     return Ground(side * normal, side * edges[fullest] - half, side * edges[fullest] + half, times)
 
 

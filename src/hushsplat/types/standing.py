@@ -179,26 +179,42 @@ class StandingObject:
 
     def _mirrored(self, axes: Float64[Array, "k 3"]) -> tuple[Float64[Array, " k"], Float64[Array, " k"]]:
         """The best overlap across planes that hold each axis, and the part that has none across the plane across it."""
-        grid = np.zeros((VOXELS,) * 3, bool)
-        grid[tuple(self._occupied.T)] = True
-        for axis in range(3):  # one voxel of tolerance
-            for step in (-1, 1):
-                grid |= np.roll(grid, step, axis)
-        every = max(1, len(self._occupied) // MIRRORED)
-        centres = _centres(self._occupied[::every])
-        normals = np.concatenate([axes, hemisphere(PLANES)])
-        overlaps = np.array([_overlap(grid.ravel(), centres, normal) for normal in normals])
-        # What is thin overlaps with its mirror image, whatever it is: that says nothing.
-        spans = np.ptp(np.percentile(centres @ normals.T, [1, 99], axis=0), axis=0)
-        says = spans > THIN_VOXELS * (2 * REACH / VOXELS)
+        planes, overlaps, says = self._mirrors
+        own, own_says = self._overlaps(axes)
+        normals = np.concatenate([planes, axes])
+        overlaps, says = np.concatenate([overlaps, own]), np.concatenate([says, own_says])
         upright = (np.abs(normals @ axes.T) < 0.13) & says[:, None]
         best = np.where(upright, overlaps[:, None], 0).max(axis=0)
-        uneven = 1 - overlaps[: len(axes)]
-        thin = ~says[: len(axes)]
+        uneven = 1 - own
         return (
             np.where(upright.any(axis=0), best, best.max()),
-            np.where(thin, uneven.max(where=~thin, initial=0.0), uneven),
+            np.where(own_says, uneven, uneven.max(where=own_says, initial=0.0)),
         )
+
+    @cached_property
+    def _mirrors(self) -> tuple[Float64[Array, "m 3"], Float64[Array, " m"], Bool[Array, " m"]]:
+        """Normals of planes in all directions, and their overlaps."""
+        planes = hemisphere(PLANES)
+        return planes, *self._overlaps(planes)
+
+    def _overlaps(self, normals: Float64[Array, "m 3"]) -> tuple[Float64[Array, " m"], Bool[Array, " m"]]:
+        """Of the object with its mirror image across planes, and whether that says anything."""
+        every = max(1, len(self._occupied) // MIRRORED)
+        centres = _centres(self._occupied[::every])
+        overlaps = np.array([_overlap(self._grid, centres, normal) for normal in normals])
+        # What is thin overlaps with its mirror image, whatever it is: that says nothing.
+        spans = np.ptp(np.percentile(centres @ normals.T, [1, 99], axis=0), axis=0)
+        return overlaps, spans > THIN_VOXELS * (2 * REACH / VOXELS)
+
+    @cached_property
+    def _grid(self) -> Bool[Array, " cells"]:
+        """The occupied voxels and their neighbours: one voxel of tolerance."""
+        grid = np.zeros((VOXELS,) * 3, bool)
+        grid[tuple(self._occupied.T)] = True
+        for axis in range(3):
+            for step in (-1, 1):
+                grid |= np.roll(grid, step, axis)
+        return grid.ravel()
 
     def _facing(self, axes: Float64[Array, "k 3"]) -> tuple[Float64[Array, " k"], Float64[Array, " k"]]:
         """Shares of surface that is upright and level, as logarithms over those of a ball."""

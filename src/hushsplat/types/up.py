@@ -27,7 +27,11 @@ UP_AXES = {
 }
 # How often files have which, by our guess: decides where an object itself says little.
 AXIS_SHARES = {"-y": 0.52, "z": 0.2, "y": 0.2, "x": 0.03, "-z": 0.03, "-x": 0.02}
-TILTED_SHARE = 0.25  # of that of 3DGS's axis, for what is upright about it
+# An object cut out of a scene whose first photograph looked down: a tilted direction leads by so much log-likelihood.
+# Objects that stand upright have tilted directions that lead by 3.2 at most, those tilted by 25 degrees 1.8 to 37.
+TILTED_LEAD, TILTED_LEAST_DEG = 4.5, 15.0  # a smaller tilt is not told from an axis
+ROLL_DEG = 12.0  # deviation of a photograph's roll
+TILT_STEPS_DEG = (5.0, 2.5)
 # An object, or what stands alone on its ground: beyond so many radii of the bulk lies at most this share of Gaussians.
 OBJECT_RADII, OBJECT_BEYOND = 2.0, 0.01
 FEWEST = 1_000  # Gaussians of an object: the cues of fewer are chance
@@ -51,6 +55,7 @@ PLANE_GAUSSIANS = 8_000
 PLANE_DIRECTIONS = 250  # over the hemisphere, about 9 degrees apart
 PLANE_BINS = 48  # along a direction, across the ball that is looked at
 PLANE_BALLS = (1.0, 1.5)  # radii of the balls, in radii of the bulk
+WIDER_PERCENT = (75.0, 90.0)  # of the Gaussians: balls that hold as many, if these do not and are smaller
 PLANE_SCORE = 0.1  # a ground plane scores 0.11 (flowers in grass) to 0.68; a figure without ground 0.08
 PLANE_CHANCE, PLANE_CHANCES = 4.0, 50.0  # over the count; and squared: any hundred have a plane
 PLANE_LEAD = 1.25  # and so many times the next plane
@@ -131,6 +136,8 @@ def find_up(gaussians: Gaussians) -> Float64[Array, " 3"]:
         return np.array(UP_AXES["-y"])
     some = without_sky(thinned(gaussians))
     normal = _ground_normal(some, PLANE_BALLS)
+    if normal is None:
+        normal = _ground_about(some)
     ground = _wide_ground(some, normal)
     if ground is not None:
         return _snapped(ground.up)
@@ -224,15 +231,37 @@ def _standing(some: Gaussians, normal: Float64[Array, " 3"] | None, standing: St
     """The likeliest of the axes, the normal of the ground if there is one, and what is upright about 3DGS's axis."""
     axes = np.array([UP_AXES[name] for name in AXIS_SHARES])
     ground = [] if normal is None else [_snapped(normal), _snapped(-normal)]
-    directions = np.array([*axes, *ground, _upright(some, np.array(UP_AXES["-y"]))])
-    shares = _axis_shares(directions)
-    shares[-1] *= TILTED_SHARE
-    scores = standing.cues(directions).scores() + np.log(shares)
+    tilted = _tilted(standing)
+    directions = np.array([*axes, *ground, tilted])
+    scores = standing.cues(directions).scores() + np.log(_axis_shares(directions))
+    is_tilted = tilted @ axes[0] < np.cos(np.radians(TILTED_LEAST_DEG))
+    scores[-1:] += _tilt_scores(tilted[None]) - TILTED_LEAD if is_tilted else -np.inf
     for way in ground:  # a part of a room, seen from above, shows the back of its ceiling
         levels = _LevelSurfaces.of(some, way)
         if levels.at_both_ends and levels.low_is_ceiling:
             scores[directions @ way > np.cos(np.radians(SNAP_DEG))] -= CEILING_BELOW
     return directions[int(np.argmax(scores))]
+
+
+def _tilted(standing: StandingObject) -> Float64[Array, " 3"]:
+    """The likeliest direction not far from 3DGS's axis: first of some all around it, then of those about the best."""
+    axis = np.array(UP_AXES["-y"])
+    sphere = hemisphere(PLANE_DIRECTIONS)
+    sphere = sphere * np.sign(sphere @ axis)[:, None]
+    tried = sphere[sphere @ axis > np.cos(np.radians(UPRIGHT_DEG))]
+    for degrees in (*TILT_STEPS_DEG, 0.0):
+        best = tried[int(np.argmax(standing.cues(tried).scores() + _tilt_scores(tried)))]
+        first, second = level_axes(best)
+        angle = np.arange(6)[:, None] * (np.pi / 3)
+        around = best + np.tan(np.radians(degrees)) * (np.cos(angle) * first + np.sin(angle) * second)
+        tried = normalized(np.concatenate([best[None], around]))
+    return best
+
+
+def _tilt_scores(directions: Float64[Array, "k 3"]) -> Float64[Array, " k"]:
+    """Log-likelihoods of tilts: the first photograph is level from left to right, and looks down."""
+    x, _, z = np.degrees(np.arcsin(np.clip(directions.T, -1, 1)))
+    return -0.5 * (x**2 + np.maximum(z, 0) ** 2) / ROLL_DEG**2
 
 
 def _snapped(normal: Float64[Array, " 3"]) -> Float64[Array, " 3"]:
@@ -292,6 +321,13 @@ def _detail_height(some: Gaussians, upward: Float64[Array, " 3"]) -> float:
     heights = some.means[inside] @ upward
     low, high = np.percentile(heights, [2, 98])
     return float(np.average((heights - low) / max(high - low, 1e-12), weights=importance(some)[inside]))
+
+
+def _ground_about(some: Gaussians) -> Float64[Array, " 3"] | None:
+    """The normal of the ground of a scene whose detail is one small thing: what is far from it lies on that."""
+    middle, radius = scene_bulk(some)
+    radii = np.percentile(np.linalg.norm(some.means - middle, axis=1), WIDER_PERCENT) / radius
+    return _ground_normal(some, tuple(radii)) if radii[0] > PLANE_BALLS[-1] else None
 
 
 def _ground_normal(some: Gaussians, radii: tuple[float, ...]) -> Float64[Array, " 3"] | None:
