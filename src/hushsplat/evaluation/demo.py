@@ -21,8 +21,8 @@ from hushsplat.jobs import executor
 from hushsplat.scenes import DEMO, demo_scene
 
 TRACK = "walk"
-WIDTH, HEIGHT = 480, 320  # px: six methods take two cores two minutes
-LOOP_TRACK, LOOP_SIZE = "orbit", (720, 480)  # of the video that the page opens with
+WIDTH, HEIGHT = 720, 480  # px: six methods take two cores two minutes
+LOOP_TRACK = "orbit"  # of the video that the page opens with
 FPS, EVERY = 60.0, 3  # frames a second that are drawn; every EVERY-th is scored and in the video
 
 
@@ -60,7 +60,7 @@ def run_demo(
         on_plan=on_plan,
     )
     page, video = folder / "report.html", folder / "side-by-side.mp4"
-    around = named_track(LOOP_TRACK, scene).resampled(LOOP_FPS).resized(*LOOP_SIZE)
+    around = named_track(LOOP_TRACK, scene).resampled(LOOP_FPS).resized(WIDTH, HEIGHT)
     if frames is not None:
         around = around.resampled(LOOP_FPS, max(1.0, len(around) / frames))
     loop = write_loop(scene.gaussians, around, folder / "loop.mp4")
