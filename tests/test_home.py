@@ -9,7 +9,8 @@ import pytest
 import hushsplat
 from hushsplat.engines.base import engine
 from hushsplat.home import Place, find_places, frame_scene, orbit_scene, tour
-from hushsplat.home.path import look_around
+from hushsplat.home.path import keys_between, look_around
+from hushsplat.home.search import Search
 from hushsplat.io.scenes.scene import load
 from hushsplat.types.camera import Camera
 from hushsplat.types.errors import CameraError, HushsplatError
@@ -723,6 +724,42 @@ def test_tour_passes_the_places_and_stays_in_the_room() -> None:
     assert (np.abs(positions[:, [0, 2]]) < 3).all() and (positions[:, 1] < 0).all() and (positions[:, 1] > -2.5).all()
     steps = np.linalg.norm(np.diff(positions, axis=0), axis=1)
     assert steps.max() < 0.5  # no jumps
+
+
+def places_about(search: Search, pivot: np.ndarray, *angles_deg: float) -> list[Place]:
+    eyes = [pivot + 2.0 * np.array([np.cos(a), -0.2, np.sin(a)]) for a in np.radians(angles_deg)]
+    return [Place(str(number), search.camera(eye, pivot), pivot) for number, eye in enumerate(eyes)]
+
+
+@pytest.mark.parametrize("wall_z", [None, 1.0, -1.0])
+def test_tour_leads_around_what_two_places_look_at(wall_z: float | None) -> None:
+    parts = [plate((0, 0, 0), (6, 0, 0), (0, 0, 6), 8000, 0.1), ball((0, -1, 0), 0.4, 2000, 0.03)]
+    if wall_z is not None:  # from the ball to far away, on one side
+        parts.append(plate((0, -2, 3.5 * wall_z), (0, 2, 0), (0, 0, 3), 8000, 0.08))
+    search = Search.of(together(*parts), 90, 60, "-y", 50.0, "cpu", None)
+    pivot = np.array([0.0, -1.0, 0.0])
+    for ends in ((170, 10), (-170, -10), (10, 170)):  # both shorter ways
+        keys = keys_between(search, places_about(search, pivot, *ends))
+        offsets = np.array([key.position for key in keys]) - pivot
+        np.testing.assert_allclose(np.linalg.norm(offsets, axis=1), 2.0 * np.hypot(1, 0.2), rtol=1e-6)
+        side = np.sign(ends[0]) if wall_z is None else -wall_z
+        assert np.sign(offsets[len(keys) // 2, 2]) == side
+        steps = np.diff(np.unwrap(np.arctan2(offsets[:, 2], offsets[:, 0])))
+        assert np.abs(steps).max() <= np.radians(20) + 1e-9 and abs(np.sign(steps).sum()) == len(steps)
+        for key in keys:
+            ahead = (pivot - key.position) / np.linalg.norm(pivot - key.position)
+            np.testing.assert_allclose(key.world_from_camera[:3, 2], ahead, atol=1e-6)
+
+
+def test_tour_goes_straight_between_places_that_look_at_different_things() -> None:
+    search = Search.of(garden(), 90, 60, "-y", 50.0, "cpu", None)
+    first, second = np.array([3.0, -1.5, -3.0]), np.array([-3.0, -1.5, -3.0])
+    ends = [
+        Place("a", search.camera(first, np.array([3.0, -1.0, 0.0])), np.array([3.0, -1.0, 0.0])),
+        Place("b", search.camera(second, np.array([-3.0, -1.0, 0.0])), np.array([-3.0, -1.0, 0.0])),
+    ]
+    positions = np.array([key.position for key in keys_between(search, ends)])
+    np.testing.assert_allclose(positions[:, 1:], np.tile(first[1:], (len(positions), 1)), atol=1e-9)
 
 
 def levels_of(folder: Path) -> list[Camera]:

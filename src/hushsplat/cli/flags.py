@@ -23,7 +23,7 @@ MaybeText = Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hi
 MaybeOrder = Annotated[Order | None, tyro.conf.arg(metavar="{pixel,center}", help_behavior_hint="")]
 MaybePath = Annotated[Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="")]
 MaybeUp = Annotated[
-    Literal["-y", "y", "z", "-z", "x", "-x"] | tuple[float, float, float] | None,
+    Literal["-y", "y", "z", "-z", "x", "-x", "+x", "+y", "+z"] | tuple[float, float, float] | None,
     tyro.conf.arg(metavar="{-y,y,z,-z,x,-x}|X Y Z", help_behavior_hint=""),
 ]
 Color = Annotated[Literal["black", "white"] | tuple[float, float, float], tyro.conf.arg(metavar="{black,white}|R G B")]

@@ -50,7 +50,6 @@ COMMANDS = {
 CONFIG = (tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff)
 
 AXES = ("-x", "-y", "-z")  # values, not options: --up -y
-PLAIN_AXES = {f"{option}+{axis}": f"{option}{axis}" for option in ("", "--up=") for axis in "xyz"}  # as pages say it
 HELP_ALL = "--help-all"  # the settings of a denoiser and of the stages of training, too
 HELP_COLUMN = 26  # where the meanings of options begin
 USER_ERROR = 2
@@ -108,7 +107,7 @@ def parse(arguments: Sequence[str]) -> Command:
     if first and not first.startswith("-") and first not in COMMANDS:
         raise UsageError(_no_command(first))
     in_full = HELP_ALL in arguments
-    asked = ["--help" if word == HELP_ALL else PLAIN_AXES.get(word, word) for word in arguments] or ["--help"]
+    asked = ["--help" if word == HELP_ALL else word for word in arguments] or ["--help"]
     try:
         with redirect_stderr(box), redirect_stdout(page):
             return tyro.cli(_choice(asked), prog="hushsplat", description=DESCRIPTION, args=asked, config=CONFIG)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float64
@@ -21,6 +22,8 @@ LEG_KEYS = 3  # keys of a straight leg: keep the smooth curve near to it
 TURN_KEYS, CIRCLE_PROBES = 13, 24  # of a turn on the spot, of a circle
 PROBE_PX, PROBE_DEG = 9, 8.0  # how wide a way has to be free
 BLOCKED_SHARE = 0.3  # of the pixels of a probe: less is a twig or a floater
+SAME_PIVOT = 0.25  # of the distance to it: two places that are no farther apart in what they look at
+ARC_STEP_DEG = 20.0  # between keys of an arc
 
 
 def circle(home: Place, upward: Float64[Array, " 3"], seconds: float, fps: float, fov_y_deg: float) -> Track:
@@ -45,18 +48,24 @@ def circle(home: Place, upward: Float64[Array, " 3"], seconds: float, fps: float
 def keys_between(search: Search, places: Sequence[Place]) -> list[Camera]:
     """Cameras of a tour: the places by the shortest way, with stops between where the straight way is blocked.
 
-    A place that nothing but a way through a wall leads to is left out.
+    Between places that look at the same thing the way leads around it. A place that nothing but a way through a wall
+    leads to is left out.
     """
-    ordered, left = [places[0].camera], [place.camera for place in places[1:]]
+    ordered, left = [places[0]], list(places[1:])
     while left:
-        nearest = min(range(len(left)), key=lambda index: float(_apart(ordered[-1], left[index])))
+        nearest = min(range(len(left)), key=lambda index: float(_apart(ordered[-1].camera, left[index].camera)))
         ordered.append(left.pop(nearest))
     best = sorted(search.seen, key=lambda scored: -scored[0])[:STOPS]
     stops = [search.camera(seen.eye, seen.target) for _, seen in best]
-    keys = [ordered[0]]
+    here, keys = ordered[0], [ordered[0].camera]
     for there in ordered[1:]:
-        for stop in _way(search, keys[-1], there, stops):
-            keys += _between(keys[-1], stop)
+        way = _arc(search, here, there)
+        if not way:
+            for stop in _way(search, here.camera, there.camera, stops):
+                way += _between(way[-1] if way else here.camera, stop)
+        if way:
+            here = there
+            keys += way
     return keys
 
 
@@ -75,6 +84,29 @@ def is_free_circle(search: Search, home: Place) -> bool:
     """Whether nothing stands in the way around what the camera looks at."""
     track = circle(home, search.up, 1.0, float(CIRCLE_PROBES), search.fov_y_deg)
     return all(is_free(search, track.camera(index - 1), track.camera(index)) for index in range(len(track)))
+
+
+def _arc(search: Search, here: Place, there: Place) -> list[Camera]:
+    """Keys after `here` up to and with `there`, around what both look at; none if it is not one thing, or not free."""
+    offsets = np.stack([place.camera.position - place.target for place in (here, there)])
+    if np.linalg.norm(here.target - there.target) > SAME_PIVOT * np.linalg.norm(offsets, axis=1).min():
+        return []
+    first, second = level_axes(search.up)
+    heights, angles = offsets @ search.up, np.arctan2(offsets @ second, offsets @ first)
+    widths = np.hypot(offsets @ first, offsets @ second)
+    shorter = (angles[1] - angles[0] + np.pi) % (2 * np.pi) - np.pi
+    for turn in (shorter, shorter - np.copysign(2 * np.pi, shorter)):  # the other way around if that is free
+        keys = [here.camera]
+        for share in np.linspace(0, 1, 2 + int(abs(turn) / np.radians(ARC_STEP_DEG)))[1:-1]:
+            height, width = ((1 - share) * ends[0] + share * ends[1] for ends in (heights, widths))
+            angle = angles[0] + share * turn
+            target = (1 - share) * here.target + share * there.target
+            eye = target + width * (np.cos(angle) * first + np.sin(angle) * second) + height * search.up
+            keys.append(search.camera(eye, target))
+        keys.append(there.camera)
+        if all(is_free(search, *pair) for pair in pairwise(keys)):
+            return keys[1:]
+    return []
 
 
 def _way(search: Search, here: Camera, there: Camera, stops: Sequence[Camera]) -> list[Camera]:
