@@ -1,7 +1,7 @@
 """The viewer in a real browser: shown frames a second while orbiting, latency, and the first sharp frame after a stop.
 
 python benchmarks/viewer_speed.py --scene synth:200k --method temporal-zero-shot
-python benchmarks/viewer_speed.py --scene bonsai.splat --method hush raw --levels-s 60   when it has levels of detail
+python benchmarks/viewer_speed.py --scene bonsai.splat --method hush raw --levels-s 60   also with levels of detail
 """
 
 from __future__ import annotations
@@ -45,6 +45,10 @@ DRAG = """async (seconds) => {
   const moving = shown.filter(({ at }) => at > start + 1500 && at < stop);
   return { count: shown.length, moving, sharp: sharp ? sharp.at - stop : null };
 }"""
+NO_LEVELS = (
+    "from hushsplat.cli.main import main; from hushsplat.viewer import refine; "
+    "refine.LEVELS_GAUSSIANS = 1 << 62; raise SystemExit(main())"
+)
 LEVELS = "() => hushsplat.panel.hasLevels"
 
 
@@ -57,11 +61,19 @@ class Speed:
     width: int = 1280
     height: int = 800
     seconds: float = 8.0
-    levels_s: float = 0.0  # how long to wait for levels of detail; 0: measure without them
+    levels_s: float = 0.0  # > 0: also with levels of detail, how long to wait for them
 
     def run(self) -> None:
+        """Without levels of detail, and then with them."""
+        print(f"{self.scene}, canvas {self.width}×{self.height}")
+        self._view("-c", NO_LEVELS)
+        if self.levels_s:
+            print("with levels of detail:")
+            self._view("-m", "hushsplat", levels_s=self.levels_s)
+
+    def _view(self, *program: str, levels_s: float = 0.0) -> None:
         """Open the page, drag, and print what came of it."""
-        command = [sys.executable, "-m", "hushsplat", "view", self.scene, "--port", "0", "--no-browser", "--quiet"]
+        command = [sys.executable, *program, "view", self.scene, "--port", "0", "--no-browser", "--quiet"]
         command += ["--method", self.method[0]]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, sync_playwright() as playwright:
             try:
@@ -70,9 +82,8 @@ class Speed:
                 page = browser.new_page(viewport={"width": self.width, "height": self.height})
                 page.goto(url)
                 page.wait_for_function("() => window.hushsplat?.stage.header")
-                print(f"{self.scene}, canvas {self.width}×{self.height}")
-                if self.levels_s:
-                    page.wait_for_function(LEVELS, timeout=1000 * self.levels_s)
+                if levels_s:
+                    page.wait_for_function(LEVELS, timeout=1000 * levels_s)
                 for method in self.method:
                     self._measure(page, server.pid, method)
                 browser.close()
