@@ -18,8 +18,9 @@ LEVELS = 4  # the scene itself and coarser ones of a third each
 LOSS = 3.0  # ours, by the PSNR of bonsai: a coarser level loses more than its spacing says
 # Specks: of a smaller standard deviation in the picture than this, where the next level's are less than so far apart.
 # They are drawn larger than they are (docs/rendering.md) and hide too much, so that the next level is nearer to the
-# true picture. Ours, by the PSNR of synth:20M, bonsai and flowers to finer pictures; synth:200k loses nothing.
-SPECK_PX, SPECK_SPACING_PX = 1.0, 3.0
+# true picture. Ours, by the PSNR of synth:20M, bonsai and flowers to finer pictures; synth:200k, synth:500k and
+# showroom lose nothing.
+SPECK_PX, SPECK_SPACING_PX = 1.0, 4.0
 NEAREST_SIZES = 0.4  # ours: most of a leaf that the camera is in is not nearer than this share of its size
 
 
