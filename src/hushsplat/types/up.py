@@ -228,7 +228,7 @@ def _share_at_distance(offsets: Float64[Array, "n 3"]) -> float:
 
 
 def _standing(some: Gaussians, normal: Float64[Array, " 3"] | None, standing: StandingObject) -> Float64[Array, " 3"]:
-    """The likeliest of the axes, the normal of the ground if there is one, and what is upright about 3DGS's axis."""
+    """The likeliest of the axes, the normal of the ground if there is one, and a tilted direction that leads by far."""
     axes = np.array([UP_AXES[name] for name in AXIS_SHARES])
     ground = [] if normal is None else [_snapped(normal), _snapped(-normal)]
     tilted = _tilted(standing)
