@@ -52,7 +52,9 @@ WRONG = {
     "convert PLY out.ply --min-opacity 2": "the least opacity must lie in 0..1, got 2.0.",
     "render": "render needs SCENE and -o PATH; see `hushsplat render --help`.",
     "render PLY -o out.png --width wide": "--width takes a whole number, got wide; see `hushsplat render --help`.",
-    "view PLY --up q": "--up takes -y, y, z, -z, x, -x or three numbers, got q; see `hushsplat view --help`.",
+    "view PLY --up q": (
+        "--up takes -y, y, z, -z, x, -x, +x, +y, +z or three numbers, got q; see `hushsplat view --help`."
+    ),
     "render PLY -o": "-o needs a value; see `hushsplat render --help`.",
     "render PLY": "render needs -o PATH; see `hushsplat render --help`.",
     "render PLY -o out.gif": "out.gif: cannot write '.gif'; end the name in .png, .jpg, .jpeg, .webp, .npy, .mp4",
