@@ -283,6 +283,16 @@ def test_help_is_there_for_terminals_of_ascii(run: Run, monkeypatch: pytest.Monk
     assert "--images NAME" in result.stdout
 
 
+@pytest.mark.parametrize("command", ["render", "train"])
+def test_help_is_whole_in_wide_terminals(run: Run, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    pages = {}
+    for columns in (120, 121, 160, 300):
+        monkeypatch.setitem(ENVIRONMENT, "COLUMNS", str(columns))
+        pages[columns] = run(command, "--help").stdout
+    assert "--output PATH" in pages[120]
+    assert pages[121] == pages[160] == pages[300] == pages[120]
+
+
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (100, 40), (120, 50)])
 def test_help_of_train_fits_two_screens(run: Run, monkeypatch: pytest.MonkeyPatch, columns: int, rows: int) -> None:
     monkeypatch.setitem(ENVIRONMENT, "COLUMNS", str(columns))

@@ -7,10 +7,11 @@ import io
 import os
 import re
 import shlex
+import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Annotated, Any, Protocol, Union, runtime_checkable
 
@@ -52,6 +53,7 @@ CONFIG = (tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff)
 AXES = ("-x", "-y", "-z")  # values, not options: --up -y
 HELP_ALL = "--help-all"  # the settings of a denoiser and of the stages of training, too
 HELP_COLUMN = 26  # where the meanings of options begin
+HELP_COLUMNS = 120  # at most: boxes of wider pages are beside each other, and no name is broken into two lines
 USER_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
@@ -109,7 +111,8 @@ def parse(arguments: Sequence[str]) -> Command:
     in_full = HELP_ALL in arguments
     asked = ["--help" if word == HELP_ALL else word for word in arguments] or ["--help"]
     try:
-        with redirect_stderr(box), redirect_stdout(page):
+        columns = min(HELP_COLUMNS, shutil.get_terminal_size().columns)
+        with redirect_stderr(box), redirect_stdout(page), _terminal_of(columns):
             return tyro.cli(_choice(asked), prog="hushsplat", description=DESCRIPTION, args=asked, config=CONFIG)
     except SystemExit as end:
         if not end.code:  # --help
@@ -119,6 +122,17 @@ def parse(arguments: Sequence[str]) -> Command:
             raise
         command = first if first in COMMANDS else "COMMAND"
         raise UsageError(_unknown_option(asked, command) or one_line(box.getvalue(), command)) from None
+
+
+@contextmanager
+def _terminal_of(columns: int) -> Iterator[None]:
+    """A terminal of this width, as tyro asks for it."""
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(columns)
+    try:
+        yield
+    finally:
+        os.environ.pop("COLUMNS") if before is None else os.environ.update(COLUMNS=before)
 
 
 def _no_command(word: str) -> str:
@@ -152,15 +166,9 @@ def _options(command: str) -> list[str]:
     """All options of a command, as its page of help lists them."""
     if command not in COMMANDS:
         return ["-h", "--help", HELP_ALL, "--version"]
-    page, columns = io.StringIO(), os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = "120"  # boxes are below each other, and no name is broken into two lines
-    try:
-        with redirect_stdout(page):
-            tyro.cli(_choice([command]), prog="hushsplat", args=[command, "--help"], config=CONFIG)
-    except SystemExit:
-        pass
-    finally:
-        os.environ.pop("COLUMNS") if columns is None else os.environ.update(COLUMNS=columns)
+    page = io.StringIO()
+    with suppress(SystemExit), redirect_stdout(page), _terminal_of(HELP_COLUMNS):
+        tyro.cli(_choice([command]), prog="hushsplat", args=[command, "--help"], config=CONFIG)
     heads = re.findall(r"(?m)^[│| ] *(-.*?)(?:  |$)", page.getvalue())
     return [HELP_ALL, *(name for head in heads for name in re.findall(r"(?:^|, )(--[a-z][a-z0-9.-]*|-[a-z])\b", head))]
 
